@@ -1,0 +1,40 @@
+"""The one error of the Taylor engine: something in the function has no derivative."""
+
+import os
+from typing import Any
+
+import equinox
+import jax
+import jaxtyping
+
+
+class NoDerivativeError(NotImplementedError):
+    """A primitive on the path from input to output has neither a Taylor nor a JVP rule."""
+
+
+_HIDDEN = tuple(
+    os.path.dirname(os.path.abspath(module.__file__)) + os.sep
+    for module in (jax, equinox, jaxtyping)
+) + (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
+
+
+def _location(source_info: Any) -> str:
+    """The innermost line of the user's own code, as `file:line (function)`."""
+    frames = getattr(source_info.traceback, "frames", ())
+    for frame in frames:
+        if not frame.file_name.startswith((*_HIDDEN, "<")):
+            return f"{frame.file_name}:{frame.line_num} ({frame.function_name})"
+    return "an unknown place"
+
+
+def no_derivative(equation: Any, cause: Exception) -> NoDerivativeError:
+    """The error for an equation that cannot be differentiated."""
+    name = equation.primitive.name
+    detail = str(cause).strip().splitlines()
+    return NoDerivativeError(
+        f"`{name}`, used at {_location(equation.eqn.source_info)}, has no derivative: "
+        f"JAX says {type(cause).__name__}: {detail[0] if detail else 'nothing more'}\n"
+        "What can be done: give the function around it a derivative with `jax.custom_jvp`; register "
+        f"a Taylor rule with `taynode.register_rule`; or, if `{name}` is not meant to be "
+        "differentiated, wrap its inputs in `jax.lax.stop_gradient`."
+    )

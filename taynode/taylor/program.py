@@ -1,0 +1,204 @@
+"""A function's jaxpr, made ready for sweeping: flat, pruned, and split into fixed and moving parts.
+
+`jit`, `checkpoint` and other plain calls are inlined, variables become numbered slots, and equations
+nobody needs are dropped. A slot is *active* if it moves along the curve; everything else is evaluated
+once, at order 0.
+"""
+
+import functools as ft
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+
+from .registry import ANY, INLINED, Rule, RULES, ZERO_DERIVATIVE
+
+
+class Equation:
+    """One primitive applied to slots, with the static facts that its rule needs."""
+
+    def __init__(self, eqn: JaxprEqn, inputs: Sequence[int], active: Sequence[bool]):
+        self.eqn = eqn
+        self.primitive = eqn.primitive
+        self.params = eqn.params
+        self.inputs = tuple(inputs)
+        self.outputs: tuple[int, ...] = ()
+        self.active = tuple(active)
+        self.in_avals = [v.aval for v in eqn.invars]
+        self.out_avals = [v.aval for v in eqn.outvars]
+        # What a rule derives from the static facts above, such as the program of a loop's body.
+        self.cache: dict[str, Any] = {}
+
+    @ft.cached_property
+    def rule(self) -> Rule:
+        """The rule registered for the primitive, or else its derivative rule in JAX."""
+        return RULES.get(self.primitive) or RULES[ANY]
+
+    @ft.cached_property
+    def output_activity(self) -> list[bool]:
+        """Which outputs move along the curve."""
+        if not any(self.active) or self.primitive in ZERO_DERIVATIVE:
+            return [False] * len(self.out_avals)
+        moving = [is_inexact(aval) for aval in self.out_avals]
+        if self.rule.activity is None:
+            return moving
+        precise = self.rule.activity(self.params, self.active)
+        return [a and b for a, b in zip(moving, precise, strict=True)]
+
+    def bind(self, *values: Any, **changes: Any) -> list[Any]:
+        """Apply the primitive itself; `changes` override its parameters."""
+        params = self.primitive.get_bind_params({**self.params, **changes})
+        # jax before 0.10 hands back the functions among the parameters apart.
+        functions, params = params if isinstance(params, tuple) else ((), params)
+        with self.eqn.ctx.manager:
+            out = self.primitive.bind(*functions, *values, **params)
+        return list(out) if self.primitive.multiple_results else [out]
+
+
+class Program:
+    """A flat list of equations between slots.
+
+    **Arguments:**
+
+    - `jaxpr`: what to evaluate. Its constants are inputs too, before the others.
+    - `active`: which of the inputs move.
+    - `known`: indices of outputs whose series the caller supplies; they become further inputs, all
+        of them active if inexact, and the equations that would compute them are dropped.
+    - `wanted`: indices of the outputs to keep; all by default.
+    """
+
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        active: Sequence[bool],
+        *,
+        known: Sequence[int] = (),
+        wanted: Sequence[int] | None = None,
+    ):
+        self.active: list[bool] = []
+        self.avals: list[Any] = []
+        self.constants: dict[int, Any] = {}
+        self.equations: list[Equation] = []
+        self.inputs: list[int] = []
+
+        env: dict[Any, int] = {}
+        for var, is_active in zip((*jaxpr.constvars, *jaxpr.invars), active, strict=True):
+            env[var] = self._new_slot(var.aval, is_active and is_inexact(var.aval))
+            self.inputs.append(env[var])
+        supplied: dict[Any, int] = {}
+        for i in known:
+            var = jaxpr.outvars[i]
+            slot = self._new_slot(var.aval, is_inexact(var.aval))
+            self.inputs.append(slot)
+            if not isinstance(var, Literal) and var not in env:
+                supplied[var] = slot
+        outputs = self._inline(jaxpr, env, supplied)
+        self.outputs = outputs if wanted is None else [outputs[i] for i in wanted]
+        self._prune()
+
+    def _new_slot(self, aval: Any, active: bool) -> int:
+        self.avals.append(aval)
+        self.active.append(active)
+        return len(self.avals) - 1
+
+    def _constant(self, value: Any, aval: Any) -> int:
+        slot = self._new_slot(aval, False)
+        self.constants[slot] = value
+        return slot
+
+    def _inline(self, jaxpr: Jaxpr, env: dict[Any, int], supplied: Mapping[Any, int]) -> list[int]:
+        env = {**env, **supplied}
+
+        def read(atom):
+            return self._constant(atom.val, atom.aval) if isinstance(atom, Literal) else env[atom]
+
+        for eqn in jaxpr.eqns:
+            inputs = [read(atom) for atom in eqn.invars]
+            active = [self.active[slot] for slot in inputs]
+            parameter = INLINED.get(eqn.primitive)
+            if parameter is not None and any(active):
+                outputs = self._inline_call(eqn, eqn.params[parameter], inputs, supplied)
+            else:
+                outputs = self._add_equation(Equation(eqn, inputs, active))
+            for var, slot in zip(eqn.outvars, outputs, strict=True):
+                env.setdefault(var, slot)
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def _inline_call(self, eqn: JaxprEqn, inner: Any, inputs: list[int], supplied) -> list[int]:
+        if isinstance(inner, ClosedJaxpr):
+            jaxpr, consts = inner.jaxpr, inner.consts
+        else:
+            jaxpr, consts = inner, ()
+        env = dict(zip(jaxpr.invars, inputs, strict=True))
+        for var, value in zip(jaxpr.constvars, consts, strict=True):
+            env[var] = self._constant(value, var.aval)
+        inner_supplied = {
+            inner_var: supplied[var]
+            for inner_var, var in zip(jaxpr.outvars, eqn.outvars, strict=True)
+            if var in supplied and not isinstance(inner_var, Literal) and inner_var not in env
+        }
+        return self._inline(jaxpr, env, inner_supplied)
+
+    def _add_equation(self, equation: Equation) -> list[int]:
+        slots = [
+            self._new_slot(aval, active)
+            for aval, active in zip(equation.out_avals, equation.output_activity, strict=True)
+        ]
+        equation.outputs = tuple(slots)
+        self.equations.append(equation)
+        return slots
+
+    def _prune(self) -> None:
+        """Keep what the outputs need, and tell what they need above order 0."""
+        needed = set(self.outputs)
+        needed_above = {slot for slot in self.outputs if self.active[slot]}
+        kept, moving = [], []
+        for equation in reversed(self.equations):
+            above = any(slot in needed_above for slot in equation.outputs)
+            if not (above or equation.eqn.effects or needed.intersection(equation.outputs)):
+                continue
+            kept.append(equation)
+            needed.update(equation.inputs)
+            if above:
+                moving.append(equation)
+                needed_above.update(s for s in equation.inputs if self.active[s])
+        self.equations = kept[::-1]
+        # Equations that go on above order 0, by position: those with an active output in use.
+        indices = {id(equation) for equation in moving}
+        self.moving = [i for i, e in enumerate(self.equations) if id(e) in indices]
+        self.constants = {s: v for s, v in self.constants.items() if s in needed}
+
+    @ft.cached_property
+    def remembered(self) -> list[int]:
+        """The slots whose lower orders are read again when a higher order is computed."""
+        slots: set[int] = set()
+        for i in self.moving:
+            equation = self.equations[i]
+            if equation.rule.linear(equation):
+                slots.update(s for s in equation.inputs if not self.active[s])
+            else:
+                slots.update(equation.inputs)
+                slots.update(equation.outputs)
+        return sorted(slots - self.constants.keys())
+
+    def fixed_by(self, inputs: Sequence[int]) -> list[int]:
+        """Equations (by position) that depend on nothing but constants and these input slots."""
+        fixed = {*inputs, *self.constants}
+        positions = []
+        for i, equation in enumerate(self.equations):
+            if not equation.eqn.effects and fixed.issuperset(equation.inputs):
+                if not any(self.active[s] for s in equation.outputs):
+                    fixed.update(equation.outputs)
+                    positions.append(i)
+        return positions
+
+    @property
+    def output_activity(self) -> list[bool]:
+        """Which outputs move."""
+        return [self.active[slot] for slot in self.outputs]
+
+
+def is_inexact(aval: Any) -> bool:
+    """Whether values of this type have derivatives."""
+    return hasattr(aval, "dtype") and jnp.issubdtype(aval.dtype, jnp.inexact)

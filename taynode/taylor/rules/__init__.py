@@ -1,0 +1,9 @@
+"""Importing this package registers every rule. One file a family of primitives."""
+
+from . import arithmetic as arithmetic
+from . import calls as calls
+from . import derived as derived
+from . import elementwise as elementwise
+from . import linear as linear
+from . import piecewise as piecewise
+from . import special as special

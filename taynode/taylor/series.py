@@ -1,0 +1,136 @@
+"""Arithmetic on the coefficients of truncated Taylor series.
+
+A coefficient is an array, or `None` where it is zero by structure: a parameter has no coefficient
+above order 0, time none above order 1. `None` propagates through every function here, so that a
+structural zero never turns into an operation, let alone into a product with a matrix of zeros,
+which XLA does not remove.
+
+All coefficients are normalized: `u[k]` stands for the k-th derivative divided by k!.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array
+
+
+Coefficient = Array | None
+
+
+class Series:
+    """The coefficients of one variable, as far as they are known.
+
+    A constant has its value at order 0 and reads as zero above. Reading any other coefficient that
+    was not computed, or not kept, is a bug in a rule and raises.
+    """
+
+    __slots__ = ("coefficients", "constant")
+
+    def __init__(self, coefficients: Iterable[Any] = (), *, constant: bool = False):
+        self.coefficients: dict[int, Any] = dict(enumerate(coefficients))
+        self.constant = constant
+
+    def __getitem__(self, k: int) -> Any:
+        if self.constant and k >= 1:
+            return None
+        return self.coefficients[k]
+
+    def __setitem__(self, k: int, coefficient: Any) -> None:
+        self.coefficients[k] = coefficient
+
+
+def scale(x: Coefficient, factor: float) -> Coefficient:
+    """`factor * x` for a Python number, in the dtype of `x`."""
+    if x is None or factor == 1:
+        return x
+    return lax.mul(x, typed(factor, x))
+
+
+def divide(x: Coefficient, divisor: float) -> Coefficient:
+    """`x / divisor` for a Python number: rounded once, unlike a product with the reciprocal."""
+    if x is None or divisor == 1:
+        return x
+    return lax.div(x, typed(divisor, x))
+
+
+def negate(x: Coefficient) -> Coefficient:
+    """`-x`."""
+    return None if x is None else lax.neg(x)
+
+
+def add(x: Coefficient, y: Coefficient) -> Coefficient:
+    """`x + y`."""
+    if x is None:
+        return y
+    if y is None:
+        return x
+    return lax.add(x, y)
+
+
+def subtract(x: Coefficient, y: Coefficient) -> Coefficient:
+    """`x - y`."""
+    if y is None:
+        return x
+    return negate(y) if x is None else lax.sub(x, y)
+
+
+def multiply(x: Coefficient, y: Coefficient) -> Coefficient:
+    """`x * y`."""
+    return None if x is None or y is None else lax.mul(x, y)
+
+
+def quotient(x: Coefficient, y: Array) -> Coefficient:
+    """`x / y`."""
+    return None if x is None else lax.div(x, y)
+
+
+def convolve(u, v, k: int, start: int, stop: int) -> Coefficient:
+    """The sum of `u[j] * v[k - j]` over `start <= j <= stop`."""
+    total = None
+    for j in range(start, stop + 1):
+        total = add(total, multiply(u[j], v[k - j]))
+    return total
+
+
+def convolve_self(u, k: int, start: int = 0) -> Coefficient:
+    """The sum of `u[j] * u[k - j]` over `start <= j <= k - start`, each pair formed once."""
+    total = None
+    for j in range(start, (k + 1) // 2):
+        total = add(total, multiply(u[j], u[k - j]))
+    total = scale(total, 2)
+    if k % 2 == 0 and k // 2 >= start:
+        total = add(total, multiply(u[k // 2], u[k // 2]))
+    return total
+
+
+def chain(k: int, u, slope) -> Coefficient:
+    """Coefficient k of y where y' = slope * u': `k y_k = sum over j of j u_j slope_(k-j)`.
+
+    The term j = k needs no factor, so orders up to 1 cost a single product.
+    """
+    total = None
+    for j in range(1, k):
+        total = add(total, multiply(scale(u[j], j), slope[k - j]))
+    return add(divide(total, k), multiply(u[k], slope[0]))
+
+
+def instantiate(x: Coefficient, aval: Any) -> Array:
+    """`x`, with a structural zero turned into an array of the shape and dtype of `aval`."""
+    if x is None:
+        return jnp.zeros(aval.shape, aval.dtype)
+    if x.shape != aval.shape:
+        return jnp.broadcast_to(x, aval.shape)
+    return x
+
+
+def typed(factor: complex, x: Array) -> Any:
+    """The Python number `factor` as a scalar that leaves dtype and weak type of `x` as they are.
+
+    A NumPy scalar becomes a literal of the jaxpr, not an equation.
+    """
+    if getattr(x, "weak_type", False):
+        return complex(factor) if jnp.iscomplexobj(x) else float(factor)
+    return np.asarray(factor, dtype=x.dtype)[()]
