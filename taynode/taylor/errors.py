@@ -18,13 +18,15 @@ _HIDDEN = tuple(
 ) + (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
 
 
-def _location(source_info: Any) -> str:
+def _location(equation: Any) -> str:
     """The innermost line of the user's own code, as `file:line (function)`."""
-    frames = getattr(source_info.traceback, "frames", ())
+    frames = getattr(equation.eqn.source_info.traceback, "frames", ())
     for frame in frames:
         if not frame.file_name.startswith((*_HIDDEN, "<")):
             return f"{frame.file_name}:{frame.line_num} ({frame.function_name})"
-    return "an unknown place"
+    if equation.origin is None:
+        return "an unknown place"
+    return f"{_location(equation.origin)} as part of the derivative of `{equation.origin.primitive}`"
 
 
 def no_derivative(equation: Any, cause: Exception) -> NoDerivativeError:
@@ -32,7 +34,7 @@ def no_derivative(equation: Any, cause: Exception) -> NoDerivativeError:
     name = equation.primitive.name
     detail = str(cause).strip().splitlines()
     return NoDerivativeError(
-        f"`{name}`, used at {_location(equation.eqn.source_info)}, has no derivative: "
+        f"`{name}`, used at {_location(equation)}, has no derivative: "
         f"JAX says {type(cause).__name__}: {detail[0] if detail else 'nothing more'}\n"
         "What can be done: give the function around it a derivative with `jax.custom_jvp`; register "
         f"a Taylor rule with `taynode.register_rule`; or, if `{name}` is not meant to be "

@@ -18,8 +18,15 @@ from .registry import ANY, INLINED, Rule, RULES, ZERO_DERIVATIVE
 class Equation:
     """One primitive applied to slots, with the static facts that its rule needs."""
 
-    def __init__(self, eqn: JaxprEqn, inputs: Sequence[int], active: Sequence[bool]):
+    def __init__(
+        self,
+        eqn: JaxprEqn,
+        inputs: Sequence[int],
+        active: Sequence[bool],
+        origin: "Equation | None" = None,
+    ):
         self.eqn = eqn
+        self.origin = origin
         self.primitive = eqn.primitive
         self.params = eqn.params
         self.inputs = tuple(inputs)
@@ -66,6 +73,7 @@ class Program:
     - `known`: indices of outputs whose series the caller supplies; they become further inputs, all
         of them active if inexact, and the equations that would compute them are dropped.
     - `wanted`: indices of the outputs to keep; all by default.
+    - `origin`: the equation of another program that this one is the derivative of, for messages.
     """
 
     def __init__(
@@ -75,7 +83,9 @@ class Program:
         *,
         known: Sequence[int] = (),
         wanted: Sequence[int] | None = None,
+        origin: Equation | None = None,
     ):
+        self.origin = origin
         self.active: list[bool] = []
         self.avals: list[Any] = []
         self.constants: dict[int, Any] = {}
@@ -120,7 +130,7 @@ class Program:
             if parameter is not None and any(active):
                 outputs = self._inline_call(eqn, eqn.params[parameter], inputs, supplied)
             else:
-                outputs = self._add_equation(Equation(eqn, inputs, active))
+                outputs = self._add_equation(Equation(eqn, inputs, active, self.origin))
             for var, slot in zip(eqn.outvars, outputs, strict=True):
                 env.setdefault(var, slot)
         return [read(atom) for atom in jaxpr.outvars]
@@ -168,6 +178,12 @@ class Program:
         indices = {id(equation) for equation in moving}
         self.moving = [i for i, e in enumerate(self.equations) if id(e) in indices]
         self.constants = {s: v for s, v in self.constants.items() if s in needed}
+
+    def hold_constants(self, values: Sequence[Any]) -> None:
+        """Fix the first inputs, so that they need not be given to each sweep."""
+        for slot, value in zip(self.inputs, values, strict=False):
+            self.constants[slot] = value
+        self.inputs = self.inputs[len(values) :]
 
     @ft.cached_property
     def remembered(self) -> list[int]:

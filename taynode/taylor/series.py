@@ -121,7 +121,7 @@ def instantiate(x: Coefficient, aval: Any) -> Array:
     """`x`, with a structural zero turned into an array of the shape and dtype of `aval`."""
     if x is None:
         return jnp.zeros(aval.shape, aval.dtype)
-    if x.shape != aval.shape:
+    if np.shape(x) != aval.shape:
         return jnp.broadcast_to(x, aval.shape)
     return x
 

@@ -30,6 +30,7 @@ class Case:
         outputs are ignored.
     - `point`: the arguments at s = 0, NumPy arrays. Integer and boolean arguments stay constant.
     - `tolerance`: relative to the largest entry of each derivative.
+    - `absolute`: an error up to this counts as none, for results that are zero by cancellation.
     - `reference`: used instead of nested `jvp` where that is itself wrong or fails. Takes
         `(curve, order)`, `curve(s)` being the tuple of arguments as polynomials in a scalar s, and
         returns the list of derivatives 0..order as pytrees like `fun`'s output. Say why in `why`.
@@ -42,6 +43,7 @@ class Case:
     fun: Callable[..., Any]
     point: tuple[Any, ...]
     tolerance: float = 1e-10
+    absolute: float = 0.0
     reference: Callable[..., Any] | None = None
     orders: int = ORDER
     finite: bool = True

@@ -1,11 +1,13 @@
 """Products, quotients and powers."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.extend.core import primitives as p
 
 from ..program import Equation
-from ..registry import rule_for, RULES, ANY
+from ..registry import ANY, rule_for, RULES
 from ..series import (
     add,
     convolve,
@@ -18,6 +20,7 @@ from ..series import (
     Series,
     subtract,
 )
+from .derived import from_derivative
 
 
 def _one_moves(equation: Equation) -> bool:
@@ -149,27 +152,34 @@ def _advance_powers(u, k, n, memory):
 @rule_for(p.pow_p)
 def _pow(equation, k, inputs, outputs, memory):
     (u, w), (y,) = inputs, outputs
-    exponent = _static_value(w) if w.constant else None
-    if exponent is None or jnp.iscomplexobj(exponent):
-        # An exponent that moves, or is not known while tracing: through its derivative.
+    if not w.constant:
         return RULES[ANY].step(equation, k, inputs, outputs, memory)
-    exponent = float(exponent)
+    exponent = _number(w[0])
+    if exponent is None:
+        return _POWER_OF_ARRAYS.step(equation, k, inputs, outputs, memory)
     if exponent.is_integer() and abs(exponent) < 2**31:
         return [_integer_power(u, y, k, int(exponent), memory)]
     value = power_step(u, y, k, exponent)
     if value is None or k > exponent:
         return [value]
     # At a zero base the first derivatives of a large power vanish, where the recurrence is 0/0.
-    at_zero = lax.eq(u[0], jnp.zeros_like(u[0]))
-    return [lax.select(at_zero, jnp.zeros_like(value), value)]
+    at_zero = lax.eq(u[0], lax.full_like(u[0], 0))
+    return [lax.select(at_zero, lax.full_like(value, 0), value)]
 
 
-def _static_value(series):
-    """The one number a constant consists of, if it is known while tracing."""
-    import jax
-    import numpy as np
+def _power_slope(x, exponent, y):
+    # JAX's own rule is 0 * inf where exponent and base are both zero.
+    x, exponent = jnp.broadcast_arrays(x, exponent.astype(x.dtype))
+    is_zero = exponent == 0
+    below = jnp.where(is_zero, 1, exponent - 1)
+    return jnp.where(is_zero, 0, exponent * lax.pow(x, below))
 
-    value = series[0]
-    if isinstance(value, jax.core.Tracer) or np.ndim(value) != 0:
+
+_POWER_OF_ARRAYS = from_derivative(_power_slope)
+
+
+def _number(value) -> float | None:
+    """The real number that a constant consists of, if that is known while tracing."""
+    if isinstance(value, jax.core.Tracer) or np.ndim(value) != 0 or np.iscomplexobj(value):
         return None
-    return value
+    return float(value)

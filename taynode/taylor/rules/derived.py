@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.extend.core import Literal
 
 from ..errors import no_derivative
 from ..program import Equation, is_inexact, Program
@@ -52,10 +51,9 @@ def _from_jvp(equation: Equation) -> Program:
         [False] * num_consts + list(active) + [True] * len(moving_avals),
         known=range(num_outputs),
         wanted=range(num_outputs, num_outputs + len(outputs)),
+        origin=equation,
     )
-    for slot, value in zip(program.inputs[:num_consts], closed.consts, strict=True):
-        program.constants[slot] = value
-    program.inputs = program.inputs[num_consts:]
+    program.hold_constants(closed.consts)
     return program
 
 
@@ -118,16 +116,19 @@ def _step(build: Callable[[Equation], Program]):
 RULES[ANY] = Rule(_step(_from_jvp))
 
 
-def from_derivative(slope: Callable[[Any, Any], Any]) -> Rule:
-    """The rule of an elementwise function y of x from `slope(x, y)` = dy/dx."""
+def from_derivative(slope: Callable[..., Any]) -> Rule:
+    """The rule of an elementwise function y of x from its derivative.
+
+    `slope(x, y)` is dy/dx; if the function has further, constant arguments, `slope(x, *rest, y)`.
+    """
 
     def build(equation):
-        (x,), (y,) = equation.in_avals, equation.out_avals
-        closed = jax.make_jaxpr(lambda x, t, y: t * slope(x, y))(x, x, y)
+        x, *rest = equation.in_avals
+        (y,) = equation.out_avals
+        closed = jax.make_jaxpr(lambda x, rest, t, y: t * slope(x, *rest, y))(x, rest, x, y)
         assert not closed.consts, "a slope is written with scalars only"
-        return Program(closed.jaxpr, [True] * 3)
+        return Program(
+            closed.jaxpr, [True, *(False for _ in rest), True, True], origin=equation
+        )
 
     return Rule(_step(build))
-
-
-__all__ = ["Literal", "from_derivative"]

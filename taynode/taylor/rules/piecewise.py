@@ -17,7 +17,9 @@ def _abs(equation, k, inputs, outputs, memory):
     if jnp.issubdtype(equation.in_avals[0].dtype, jnp.complexfloating):
         return RULES[ANY].step(equation, k, inputs, outputs, memory)
     if k == 1:
-        memory[0] = lax.sign(u[0])
+        # As in JAX, the slope at 0 is 1.
+        ones = lax.full_like(u[0], 1)
+        memory[0] = lax.select(lax.ge(u[0], lax.full_like(u[0], 0)), ones, lax.neg(ones))
     return [multiply(memory[0], u[k])]
 
 

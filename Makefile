@@ -1,0 +1,96 @@
+# Every target sets itself up: make and a Python from 3.11 to 3.14 are all it takes.
+#
+#   make test PYTHON=python3.13    choose the interpreter (rebuilds .venv if it has another one)
+#   make test WORKERS=4            choose the number of test processes
+#   make test ARGS="-k jet -x"     hand arguments on to pytest, the benchmarks or the demo
+
+PYTHON ?=
+WORKERS ?= auto
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal --benchmark-skip
+
+# Looked for in this order; constraints.txt has versions for these and no others.
+CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
+SUPPORTED := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
+VERSION := import sys; print("%d.%d.%d" % sys.version_info[:3])
+
+.PHONY: help demo test slow bench lint clean FORCE
+
+help:
+	@echo 'make demo    see what the library does'
+	@echo 'make test    run the tests that take seconds'
+	@echo 'make slow    run the tests that take minutes'
+	@echo 'make lint    check style, formatting and types'
+	@echo 'make bench   measure speed'
+	@echo 'make clean   remove .venv and everything else that was made here'
+	@echo
+	@echo 'The first run sets up .venv, which takes a minute or two; later ones start at once.'
+	@echo 'Options: PYTHON=python3.13, WORKERS=4, ARGS="-k jet".'
+
+demo: $(READY)
+	@$(BIN)/python -m taynode.demo $(ARGS)
+
+test: $(READY)
+	@$(PYTEST) $(ARGS)
+
+slow: $(READY)
+	@$(PYTEST) -m slow $(ARGS)
+
+bench: $(READY)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+# pyright brings its own node and its own program; the variable stops its search for a newer version.
+lint: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+clean:
+	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache .benchmarks build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp holds the version of the interpreter. It is made again if the requirements change, if the
+# interpreter has gone, or if PYTHON names another version.
+ifeq ($(wildcard $(BIN)/python),)
+$(READY): FORCE
+else ifneq ($(PYTHON),)
+ifneq ($(shell $(PYTHON) -c '$(VERSION)' 2>/dev/null),$(shell cat $(READY) 2>/dev/null))
+$(READY): FORCE
+endif
+endif
+
+$(READY): pyproject.toml constraints.txt
+	@set -e; \
+	rm -f $(READY); \
+	python='$(PYTHON)'; \
+	if [ -n "$$python" ]; then \
+	    $$python -c '$(SUPPORTED)' || { \
+	        echo "PYTHON=$$python is not a Python from 3.11 to 3.14 with venv and ensurepip." >&2; exit 1; }; \
+	elif $(BIN)/python -c 'import pip; $(SUPPORTED)' 2>/dev/null; then \
+	    python=$(BIN)/python; \
+	else \
+	    for candidate in $(CANDIDATES); do \
+	        if $$candidate -c '$(SUPPORTED)' >/dev/null 2>&1; then python=$$candidate; break; fi; \
+	    done; \
+	    if [ -z "$$python" ]; then \
+	        echo "No Python from 3.11 to 3.14 found (looked for: $(CANDIDATES))." >&2; \
+	        echo "Install one, with its venv module (python3-venv on Debian), or name it: make PYTHON=..." >&2; \
+	        exit 1; \
+	    fi; \
+	fi; \
+	version=$$($$python -c '$(VERSION)'); \
+	echo "Setting up $(VENV) with Python $$version: a minute or two, this once." >&2; \
+	if [ "$$($(BIN)/python -c '$(VERSION)' 2>/dev/null)" != "$$version" ] \
+	    || ! $(PIP) --version >/dev/null 2>&1; then \
+	    rm -rf $(VENV); \
+	    $$python -m venv $(VENV); \
+	fi; \
+	$(PIP) install --constraint constraints.txt --upgrade pip; \
+	$(PIP) install --constraint constraints.txt --build-constraint constraints.txt \
+	    --group dev --editable '.[all]'; \
+	echo "$$version" > $(READY)

@@ -1,0 +1,84 @@
+"""Linear solves: every order is one more solve with the matrix of order 0.
+
+From A x = b follows A_[0] x_[k] = b_[k] - (A_[1] x_[k-1] + ... + A_[k] x_[0]). Decompositions (lu, qr,
+eigh, svd, ...) follow from their JVP rules, which are built of these solves.
+"""
+
+import jax.numpy as jnp
+from jax.extend.core import primitives as p
+
+from ..program import Equation, Program
+from ..registry import ANY, rule_for, RULES
+from ..series import add, instantiate, subtract
+from ..sweep import Sweep
+
+
+@rule_for(p.cholesky_p, owns_primal=True)
+def _cholesky(equation, k, inputs, outputs, memory):
+    # The primitive leaves arbitrary numbers above the diagonal, but its JVP rule assumes zeros.
+    if k == 0:
+        return [jnp.tril(equation.bind(inputs[0][0])[0])]
+    return RULES[ANY].step(equation, k, inputs, outputs, memory)
+
+
+@rule_for(p.triangular_solve_p, linear=lambda equation: equation.active == (False, True))
+def _triangular_solve(equation, k, inputs, outputs, memory):
+    (a, b), (x,) = inputs, outputs
+    total = None
+    for j in range(1, k + 1):
+        if a[j] is not None and x[k - j] is not None:
+            matrix = _effective_matrix(a[j], equation.params)
+            left = equation.params["left_side"]
+            total = add(total, matrix @ x[k - j] if left else x[k - j] @ matrix)
+    rest = subtract(b[k], total)
+    return [None] if rest is None else equation.bind(a[0], rest)
+
+
+def _effective_matrix(a, params):
+    """The part of `a` that the solve reads, as the matrix that it stands for."""
+    offset = 1 if params["unit_diagonal"] else 0
+    a = jnp.tril(a, -offset) if params["lower"] else jnp.triu(a, offset)
+    a = jnp.swapaxes(a, -1, -2) if params["transpose_a"] else a
+    return jnp.conj(a) if params["conjugate_a"] else a
+
+
+def _matrix_moves(equation: Equation) -> bool:
+    return any(equation.active[: equation.params["const_lengths"].matvec])
+
+
+@rule_for(p.linear_solve_p, linear=lambda equation: not _matrix_moves(equation))
+def _linear_solve(equation, k, inputs, outputs, memory):
+    lengths = equation.params["const_lengths"]
+    num_consts = sum(lengths)
+    consts, rhs = inputs[:num_consts], inputs[num_consts:]
+    rest = [b[k] for b in rhs]
+    if _matrix_moves(equation):
+        product = _product_without_last(equation, k, consts[: lengths.matvec], outputs, memory)
+        rest = [subtract(b, r) for b, r in zip(rest, product, strict=True)]
+    if all(r is None for r in rest):
+        return [None] * len(outputs)
+    rest = [instantiate(r, aval) for r, aval in zip(rest, equation.out_avals, strict=True)]
+    return equation.bind(*(c[0] for c in consts), *rest)
+
+
+def _product_without_last(equation, k, consts, x, memory):
+    """Coefficient k of A x with x_[k] taken as zero.
+
+    A sweep of the product stands at order k - 2; its order k - 1 can be completed only now that
+    x_[k-1] is known.
+    """
+    if "matvec" not in equation.cache:
+        closed = equation.params["jaxprs"].matvec
+        moves = equation.active[: len(consts)]
+        program = Program(closed.jaxpr, [False] * len(closed.consts) + [*moves, *(True for _ in x)])
+        program.hold_constants(closed.consts)
+        equation.cache["matvec"] = program
+    program = equation.cache["matvec"]
+    shared = dict(zip(program.inputs, consts, strict=False))
+    sweep = Sweep.restore(program, [memory[j] for j in range(k - 1)], shared)
+    given = [None] * len(consts)
+    sweep.advance(given + [y[k - 1] for y in x])
+    memory[k - 1] = sweep.record()
+    return sweep.advance(given + [None] * len(x))
+
+

@@ -1,0 +1,72 @@
+"""Every rule against nested `jvp`, at generic and at special points."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+import pytest
+
+import taynode as tn
+
+from .case import Case, inexact_leaves, ORDER, reference_values
+from .make_references import all_cases, as_numbers, load
+
+
+CASES = all_cases()
+REFERENCES = load()
+
+
+def engine_values(case: Case) -> list[list[np.ndarray]]:
+    """Derivatives 0..orders of a case as the engine computes them, like `reference_values`."""
+    series = [
+        [jnp.zeros(np.shape(x)) if c is None else c * math.factorial(k) for k, c in enumerate(cs, 1)]
+        for x, cs in zip(case.point, case.curve_coefficients(), strict=True)
+    ]
+    primals_out, series_out = jax.jit(lambda *point: tn.jet(case.fun, point, series))(*case.point)
+    treedef = jtu.tree_structure(primals_out)
+    by_leaf = treedef.flatten_up_to(series_out)
+    orders = [jtu.tree_leaves(primals_out), *([leaf[k] for leaf in by_leaf] for k in range(ORDER))]
+    moving = [jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in orders[0]]
+    return [
+        [np.asarray(leaf) for leaf, moves in zip(leaves, moving, strict=True) if moves]
+        for leaves in orders[: case.orders + 1]
+    ]
+
+
+def compare(case: Case, values: list[list[np.ndarray]], reference: np.ndarray) -> None:
+    start = 0
+    for k, leaves in enumerate(values):
+        for leaf in leaves:
+            numbers = as_numbers([[leaf]])
+            expected = reference[start : start + numbers.size]
+            start += numbers.size
+            if not case.finite:
+                numbers, expected = (x[np.isfinite(expected)] for x in (numbers, expected))
+            scale = np.max(np.abs(expected), initial=1e-30)
+            error = np.max(np.abs(numbers - expected), initial=0.0)
+            allowed = max(case.tolerance * scale, case.absolute)
+            assert error <= allowed, f"order {k}: {numbers} instead of {expected}"
+    assert start == reference.size
+
+
+def test_there_are_at_least_400_cases_and_each_has_its_reference():
+    assert len(CASES) >= 400
+    assert CASES.keys() == REFERENCES.keys()
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_agrees_with_nested_jvp(name):
+    compare(CASES[name], engine_values(CASES[name]), REFERENCES[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_stored_references_are_what_nested_jvp_gives(name):
+    recomputed = as_numbers(reference_values(CASES[name]))
+    np.testing.assert_allclose(recomputed, REFERENCES[name], rtol=1e-9, atol=1e-12)
+
+
+def test_integer_outputs_are_left_out_of_the_comparison():
+    assert len(inexact_leaves((jnp.arange(3), jnp.ones(2)))) == 1
