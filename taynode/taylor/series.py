@@ -14,10 +14,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 
-Coefficient = Array | None
+# Constants of a jaxpr may be NumPy arrays or Python numbers.
+Coefficient = ArrayLike | None
 
 
 class Series:
@@ -42,14 +44,14 @@ class Series:
         self.coefficients[k] = coefficient
 
 
-def scale(x: Coefficient, factor: float) -> Coefficient:
+def scale(x: Coefficient, factor: int | float) -> Coefficient:
     """`factor * x` for a Python number, in the dtype of `x`."""
     if x is None or factor == 1:
         return x
     return lax.mul(x, typed(factor, x))
 
 
-def divide(x: Coefficient, divisor: float) -> Coefficient:
+def divide(x: Coefficient, divisor: int | float) -> Coefficient:
     """`x / divisor` for a Python number: rounded once, unlike a product with the reciprocal."""
     if x is None or divisor == 1:
         return x
@@ -82,7 +84,7 @@ def multiply(x: Coefficient, y: Coefficient) -> Coefficient:
     return None if x is None or y is None else lax.mul(x, y)
 
 
-def quotient(x: Coefficient, y: Array) -> Coefficient:
+def quotient(x: Coefficient, y: Coefficient) -> Coefficient:
     """`x / y`."""
     return None if x is None else lax.div(x, y)
 
@@ -117,7 +119,7 @@ def chain(k: int, u, slope) -> Coefficient:
     return add(divide(total, k), multiply(u[k], slope[0]))
 
 
-def instantiate(x: Coefficient, aval: Any) -> Array:
+def instantiate(x: Coefficient, aval: Any) -> Any:
     """`x`, with a structural zero turned into an array of the shape and dtype of `aval`."""
     if x is None:
         return jnp.zeros(aval.shape, aval.dtype)
@@ -126,7 +128,7 @@ def instantiate(x: Coefficient, aval: Any) -> Array:
     return x
 
 
-def typed(factor: complex, x: Array) -> Any:
+def typed(factor: int | float, x: Any) -> Any:
     """The Python number `factor` as a scalar that leaves dtype and weak type of `x` as they are.
 
     A NumPy scalar becomes a literal of the jaxpr, not an equation.

@@ -55,7 +55,8 @@ def high_precision(fun, digits=60):
                 ]
 
                 def along(s, polynomials=polynomials):
-                    return fun(*(mpmath.polyval(terms[::-1], s) for terms in polynomials))
+                    powers = [s**j for j in range(ORDER + 1)]
+                    return fun(*(mpmath.fdot(terms, powers) for terms in polynomials))
 
                 for k, term in enumerate(mpmath.taylor(along, 0, order, chop=False)):
                     values[(k, *index)] = term * math.factorial(k)

@@ -277,4 +277,9 @@ def tail_cases():
 
 CASES = table(SMOOTH + PIECEWISE + BINARY + INTEGER_POW + REAL_POW)
 CASES += table(SINGULAR, finite=False, why="the function has a branch point or a pole here")
+CASES += table(
+    [("pow_both", lax.pow, {"(0,1)": (ZERO, [1.0]), "(0,2)": (ZERO, [2.0])})],
+    orders=1,
+    why="x**y with y varying has log(x) in its further derivatives",
+)
 CASES += pow_cases_at_zero() + tail_cases()
