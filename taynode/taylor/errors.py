@@ -20,10 +20,10 @@ _HIDDEN = tuple(
 
 def _location(equation: Any) -> str:
     """The innermost line of the user's own code, as `file:line (function)`."""
-    frames = getattr(equation.eqn.source_info.traceback, "frames", ())
-    for frame in frames:
-        if not frame.file_name.startswith((*_HIDDEN, "<")):
-            return f"{frame.file_name}:{frame.line_num} ({frame.function_name})"
+    for eqn in (equation.eqn, *equation.callers):
+        for frame in getattr(eqn.source_info.traceback, "frames", ()):
+            if not frame.file_name.startswith((*_HIDDEN, "<")):
+                return f"{frame.file_name}:{frame.line_num} ({frame.function_name})"
     if equation.origin is None:
         return "an unknown place"
     return f"{_location(equation.origin)} as part of the derivative of `{equation.origin.primitive}`"

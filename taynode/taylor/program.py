@@ -23,9 +23,13 @@ class Equation:
         eqn: JaxprEqn,
         inputs: Sequence[int],
         active: Sequence[bool],
+        callers: Sequence[JaxprEqn] = (),
         origin: "Equation | None" = None,
     ):
         self.eqn = eqn
+        # Where it comes from, for messages: the calls it was inlined from, innermost first, and
+        # the equation that it is part of the derivative of.
+        self.callers = tuple(callers)
         self.origin = origin
         self.primitive = eqn.primitive
         self.params = eqn.params
@@ -117,7 +121,13 @@ class Program:
         self.constants[slot] = value
         return slot
 
-    def _inline(self, jaxpr: Jaxpr, env: dict[Any, int], supplied: Mapping[Any, int]) -> list[int]:
+    def _inline(
+        self,
+        jaxpr: Jaxpr,
+        env: dict[Any, int],
+        supplied: Mapping[Any, int],
+        callers: tuple[JaxprEqn, ...] = (),
+    ) -> list[int]:
         env = {**env, **supplied}
 
         def read(atom):
@@ -128,14 +138,14 @@ class Program:
             active = [self.active[slot] for slot in inputs]
             parameter = INLINED.get(eqn.primitive)
             if parameter is not None and any(active):
-                outputs = self._inline_call(eqn, eqn.params[parameter], inputs, supplied)
+                outputs = self._inline_call(eqn, eqn.params[parameter], inputs, supplied, callers)
             else:
-                outputs = self._add_equation(Equation(eqn, inputs, active, self.origin))
+                outputs = self._add_equation(Equation(eqn, inputs, active, callers, self.origin))
             for var, slot in zip(eqn.outvars, outputs, strict=True):
                 env.setdefault(var, slot)
         return [read(atom) for atom in jaxpr.outvars]
 
-    def _inline_call(self, eqn: JaxprEqn, inner: Any, inputs: list[int], supplied) -> list[int]:
+    def _inline_call(self, eqn: JaxprEqn, inner: Any, inputs, supplied, callers) -> list[int]:
         if isinstance(inner, ClosedJaxpr):
             jaxpr, consts = inner.jaxpr, inner.consts
         else:
@@ -148,7 +158,7 @@ class Program:
             for inner_var, var in zip(jaxpr.outvars, eqn.outvars, strict=True)
             if var in supplied and not isinstance(inner_var, Literal) and inner_var not in env
         }
-        return self._inline(jaxpr, env, inner_supplied)
+        return self._inline(jaxpr, env, inner_supplied, (eqn, *callers))
 
     def _add_equation(self, equation: Equation) -> list[int]:
         slots = [

@@ -1,4 +1,7 @@
-"""Compute the stored reference values: `python -m tests.taylor.make_references`.
+"""Compute the stored reference values: `python -m tests.taylor.make_references [NAME ...]`.
+
+Without names, computes those of the cases that have none yet and drops those whose case is gone; a
+name, or the beginning of one, is computed again. All of them take some twenty minutes.
 
 One flat array of numbers and an index by name keep the file small and free of pickles.
 """
@@ -8,6 +11,7 @@ import json
 import multiprocessing
 import pathlib
 import pkgutil
+import sys
 
 import jax
 import numpy as np
@@ -49,23 +53,36 @@ def load() -> dict[str, np.ndarray]:
     return {name: numbers[start:stop] for name, (start, stop) in index.items()}
 
 
-def _compute(name: str) -> tuple[str, np.ndarray]:
-    jax.config.update("jax_enable_x64", True)
-    return name, as_numbers(reference_values(all_cases()[name]))
-
-
-def main() -> None:
-    """Compute and store them all."""
-    names = sorted(all_cases())
-    with multiprocessing.get_context("spawn").Pool() as pool:
-        rows = dict(pool.imap_unordered(_compute, names, chunksize=8))
+def store(rows: dict[str, np.ndarray]) -> None:
+    """Write all values, ordered by name."""
     index, start = {}, 0
-    for name in names:
+    for name in sorted(rows):
         index[name] = (start, start + rows[name].size)
         start += rows[name].size
-    numbers = np.concatenate([rows[name] for name in names])
+    numbers = np.concatenate([rows[name] for name in sorted(rows)])
     np.savez_compressed(PATH, index=json.dumps(index), numbers=numbers)
 
 
+def _compute(name: str) -> tuple[str, np.ndarray]:
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    return name, as_numbers(reference_values(all_cases()[name]))
+
+
+def main(again: list[str]) -> None:
+    """Compute what is missing and what is asked for."""
+    stored = load() if PATH.exists() else {}
+    names = all_cases().keys()
+    rows = {name: row for name, row in stored.items() if name in names}
+    todo = [n for n in names if n not in rows or any(n.startswith(start) for start in again)]
+    with multiprocessing.get_context("spawn").Pool() as pool:
+        for i, (name, row) in enumerate(pool.imap_unordered(_compute, todo, chunksize=4), start=1):
+            rows[name] = row
+            print(f"\r{i} of {len(todo)}", end="", flush=True, file=sys.stderr)
+            if i % 100 == 0:
+                store(rows)
+    store(rows)
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -10,7 +10,7 @@ import pytest
 
 import taynode as tn
 
-from .case import Case, inexact_leaves, ORDER, reference_values
+from .case import Case, inexact_leaves, reference_values
 from .make_references import all_cases, as_numbers, load
 
 
@@ -21,17 +21,17 @@ REFERENCES = load()
 def engine_values(case: Case) -> list[list[np.ndarray]]:
     """Derivatives 0..orders of a case as the engine computes them, like `reference_values`."""
     series = [
-        [jnp.zeros(np.shape(x)) if c is None else c * math.factorial(k) for k, c in enumerate(cs, 1)]
-        for x, cs in zip(case.point, case.curve_coefficients(), strict=True)
+        [0.0 if c is None else c * math.factorial(k) for k, c in enumerate(terms[: case.orders], 1)]
+        for terms in case.curve_coefficients()
     ]
     primals_out, series_out = jax.jit(lambda *point: tn.jet(case.fun, point, series))(*case.point)
     treedef = jtu.tree_structure(primals_out)
     by_leaf = treedef.flatten_up_to(series_out)
-    orders = [jtu.tree_leaves(primals_out), *([leaf[k] for leaf in by_leaf] for k in range(ORDER))]
+    orders = [jtu.tree_leaves(primals_out), *([x[k] for x in by_leaf] for k in range(case.orders))]
     moving = [jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in orders[0]]
     return [
         [np.asarray(leaf) for leaf, moves in zip(leaves, moving, strict=True) if moves]
-        for leaves in orders[: case.orders + 1]
+        for leaves in orders
     ]
 
 
