@@ -33,7 +33,7 @@ help:
 	@echo 'Options: PYTHON=python3.13, WORKERS=4, ARGS="-k jet".'
 
 demo: $(READY)
-	@$(BIN)/python -m taynode.demo $(ARGS)
+	@$(BIN)/python -m benchmarks.demo $(ARGS)
 
 test: $(READY)
 	@$(PYTEST) $(ARGS)

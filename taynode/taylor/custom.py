@@ -22,16 +22,16 @@ UserRule = Callable[..., Any]
 def register_rule(target: Any, rule: UserRule) -> Any:
     """Give a primitive or a function its own Taylor rule.
 
-    Without one, everything with a JVP rule works already. A rule of one's own pays where a recurrence
-    is cheaper or more accurate than differentiating the first derivative, or where there is no JVP
-    rule at all.
+    Without one, everything with a JVP rule works already. A rule of one's own pays where a
+    recurrence is cheaper or more accurate than differentiating the first derivative, or where there
+    is no JVP rule at all.
 
     **Arguments:**
 
     - `target`: a `jax.extend.core.Primitive`, or any function of arrays (or pytrees of arrays).
-    - `rule`: a function `rule(k, inputs, outputs, memory, **params)` that returns coefficient k >= 1
-        of the output, or a list with one for each output. `inputs[i][j]` is coefficient j of the i-th
-        array, for j up to k; `outputs[i][j]` likewise, for j up to k - 1. Coefficients are
+    - `rule`: a function `rule(k, inputs, outputs, memory, **params)` that returns coefficient k >=
+        1 of the output, or a list with one for each output. `inputs[i][j]` is coefficient j of the
+        i-th array, for j up to k; `outputs[i][j]` likewise, for j up to k - 1. Coefficients are
         derivatives divided by j!, and order 0 is computed by the target itself. `memory` is a
         dictionary from integers to pytrees of arrays, empty at first, for what the rule wants to
         find again at the next order; a rule may keep arrays nowhere else. `params` are those of the
@@ -120,11 +120,13 @@ _with_rule_p.multiple_results = True
 
 @_with_rule_p.def_impl
 def _impl(*args, fun, rule):
+    del rule
     return fun(*args)
 
 
 @_with_rule_p.def_abstract_eval
 def _abstract_eval(*avals, fun, rule):
+    del rule
     outs = jax.eval_shape(fun, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
     return [ShapedArray(out.shape, out.dtype) for out in outs]
 
@@ -133,6 +135,7 @@ mlir.register_lowering(_with_rule_p, mlir.lower_fun(_impl, multiple_results=True
 
 
 def _jvp(primals, tangents, *, fun, rule):
+    del rule
     return jax.jvp(fun, tuple(primals), tuple(map(ad.instantiate_zeros, tangents)))
 
 

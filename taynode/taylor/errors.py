@@ -1,32 +1,33 @@
 """The one error of the Taylor engine: something in the function has no derivative."""
 
+import importlib.util
 import os
 from typing import Any
-
-import equinox
-import jax
-import jaxtyping
 
 
 class NoDerivativeError(NotImplementedError):
     """A primitive on the path from input to output has neither a Taylor nor a JVP rule."""
 
 
-_HIDDEN = tuple(
-    os.path.dirname(os.path.abspath(module.__file__)) + os.sep
-    for module in (jax, equinox, jaxtyping)
-) + (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
+def _folder(module: str) -> str:
+    spec = importlib.util.find_spec(module)
+    return os.path.dirname(spec.origin) + os.sep if spec and spec.origin else os.devnull
+
+
+# Lines of these packages are not where a user looks first.
+_HIDDEN = ("<", *(_folder(module) for module in ("jax", "equinox", "jaxtyping", "taynode")))
 
 
 def _location(equation: Any) -> str:
     """The innermost line of the user's own code, as `file:line (function)`."""
     for eqn in (equation.eqn, *equation.callers):
         for frame in getattr(eqn.source_info.traceback, "frames", ()):
-            if not frame.file_name.startswith((*_HIDDEN, "<")):
+            if not frame.file_name.startswith(_HIDDEN):
                 return f"{frame.file_name}:{frame.line_num} ({frame.function_name})"
     if equation.origin is None:
         return "an unknown place"
-    return f"{_location(equation.origin)} as part of the derivative of `{equation.origin.primitive}`"
+    whole = equation.origin.primitive.name
+    return f"{_location(equation.origin)} as part of the derivative of `{whole}`"
 
 
 def no_derivative(equation: Any, cause: Exception) -> NoDerivativeError:
@@ -36,7 +37,7 @@ def no_derivative(equation: Any, cause: Exception) -> NoDerivativeError:
     return NoDerivativeError(
         f"`{name}`, used at {_location(equation)}, has no derivative: "
         f"JAX says {type(cause).__name__}: {detail[0] if detail else 'nothing more'}\n"
-        "What can be done: give the function around it a derivative with `jax.custom_jvp`; register "
-        f"a Taylor rule with `taynode.register_rule`; or, if `{name}` is not meant to be "
+        "What can be done: give the function around it a derivative with `jax.custom_jvp`; "
+        f"register a Taylor rule with `taynode.register_rule`; or, if `{name}` is not meant to be "
         "differentiated, wrap its inputs in `jax.lax.stop_gradient`."
     )

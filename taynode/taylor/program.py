@@ -1,8 +1,8 @@
 """A function's jaxpr, made ready for sweeping: flat, pruned, and split into fixed and moving parts.
 
-`jit`, `checkpoint` and other plain calls are inlined, variables become numbered slots, and equations
-nobody needs are dropped. A slot is *active* if it moves along the curve; everything else is evaluated
-once, at order 0.
+`jit`, `checkpoint` and other plain calls are inlined, variables become numbered slots, and
+equations nobody needs are dropped. A slot is *active* if it moves along the curve; everything else
+is evaluated once, at order 0.
 """
 
 import functools as ft

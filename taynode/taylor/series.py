@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
-from jaxtyping import Array
 
 
 # Constants of a jaxpr may be NumPy arrays or Python numbers.
@@ -84,7 +83,7 @@ def multiply(x: Coefficient, y: Coefficient) -> Coefficient:
     return None if x is None or y is None else lax.mul(x, y)
 
 
-def quotient(x: Coefficient, y: Coefficient) -> Coefficient:
+def quotient(x: Coefficient, y: Any) -> Coefficient:
     """`x / y`."""
     return None if x is None else lax.div(x, y)
 
@@ -126,6 +125,11 @@ def instantiate(x: Coefficient, aval: Any) -> Any:
     if np.shape(x) != aval.shape:
         return jnp.broadcast_to(x, aval.shape)
     return x
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """`x` in another dtype; a weakly typed array that has it already stays weakly typed."""
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def typed(factor: int | float, x: Any) -> Any:

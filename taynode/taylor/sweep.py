@@ -1,7 +1,7 @@
 """Evaluate a program on series, one order at a time.
 
-Each call of `Sweep.advance` computes one new coefficient of every slot from the coefficients that are
-there already. Nothing of a lower order is computed again.
+Each call of `Sweep.advance` computes one new coefficient of every slot from the coefficients that
+are there already. Nothing of a lower order is computed again.
 """
 
 from collections.abc import Mapping, Sequence

@@ -26,8 +26,8 @@ class Case:
     """One function at one point.
 
     - `name`: unique, `family/what`.
-    - `fun`: takes the arrays of `point`, returns an array or a pytree of arrays; integer and boolean
-        outputs are ignored.
+    - `fun`: takes the arrays of `point`, returns an array or a pytree of arrays; integer and
+        boolean outputs are ignored.
     - `point`: the arguments at s = 0, NumPy arrays. Integer and boolean arguments stay constant.
     - `tolerance`: relative to the largest entry of each derivative.
     - `absolute`: an error up to this counts as none, for results that are zero by cancellation.

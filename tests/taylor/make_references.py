@@ -41,7 +41,7 @@ def as_numbers(derivatives: list[list[np.ndarray]]) -> np.ndarray:
         for leaf in leaves:
             row = np.ascontiguousarray(leaf).reshape(-1)
             if np.iscomplexobj(row):
-                row = row.view(row.real.dtype)
+                row = np.stack([np.real(row), np.imag(row)], axis=-1).reshape(-1)
             flat.append(row.astype(np.float64))
     return np.concatenate(flat) if flat else np.zeros(0)
 
@@ -78,7 +78,6 @@ def main(again: list[str]) -> None:
     with multiprocessing.get_context("spawn").Pool() as pool:
         for i, (name, row) in enumerate(pool.imap_unordered(_compute, todo, chunksize=4), start=1):
             rows[name] = row
-            print(f"\r{i} of {len(todo)}", end="", flush=True, file=sys.stderr)
             if i % 100 == 0:
                 store(rows)
     store(rows)

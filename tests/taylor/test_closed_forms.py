@@ -54,7 +54,7 @@ def test_time_is_part_of_the_expansion(t):
 
 
 def test_division_alternates():
-    """1/(1 + t) has coefficients 1, -1, 1, -1, ...; the division rule printed in the paper fails."""
+    """1/(1 + t) has coefficients 1, -1, 1, ...; the division rule printed in the paper fails."""
     _, series = tn.jet(
         lambda t: 1 / (1 + t), (0.0,), ([1.0, 0.0, 0.0, 0.0, 0.0],), factorial_scaled=False
     )

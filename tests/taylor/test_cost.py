@@ -1,5 +1,7 @@
 """What a sweep costs, counted exactly on the jaxpr before XLA."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,8 +9,7 @@ import jax.random as jr
 import pytest
 
 import taynode as tn
-
-from .counting import count_primitives
+from benchmarks.counting import count_primitives
 
 
 def mlp(sizes, activation, key=0):
@@ -83,8 +84,8 @@ def test_elementwise_work_grows_linearly_with_the_order(name):
         )["mul"]
 
     totals = [products(order) for order in range(3, 11)]
-    added = [b - a for a, b in zip(totals, totals[1:], strict=False)]
-    growth = [b - a for a, b in zip(added, added[1:], strict=False)]
+    added = [b - a for a, b in itertools.pairwise(totals)]
+    growth = [b - a for a, b in itertools.pairwise(added)]
     assert max(growth[-2:]) <= max(growth[:2]) <= 10
 
 

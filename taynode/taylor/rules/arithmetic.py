@@ -1,9 +1,9 @@
 """Products, quotients and powers."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jax.extend.core import primitives as p
 
 from ..program import Equation
@@ -180,6 +180,6 @@ _POWER_OF_ARRAYS = from_derivative(_power_slope)
 
 def _number(value) -> float | None:
     """The real number that a constant consists of, if that is known while tracing."""
-    if isinstance(value, jax.core.Tracer) or np.ndim(value) != 0 or np.iscomplexobj(value):
+    if isinstance(value, Tracer) or np.ndim(value) != 0 or np.iscomplexobj(value):
         return None
     return float(value)

@@ -1,7 +1,7 @@
 """Calls that only wrap a function: their body is swept in place of the call.
 
-- `checkpoint` is inlined. Its rematerialization does not carry over to the sweep, whose orders share
-  their intermediate values.
+- `checkpoint` is inlined. Its rematerialization does not carry over to the sweep, whose orders
+  share their intermediate values.
 - `custom_vjp` functions are differentiated through their body, since a rule for reverse mode says
   nothing about higher forward derivatives. Their own rule still holds where they are applied to
   constants.

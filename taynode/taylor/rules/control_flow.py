@@ -2,11 +2,11 @@
 
 - `cond` and `switch`: one conditional per order. What a branch must remember of lower orders leaves
   it as an output, and enters it again at the next order, as JAX does for reverse mode.
-- `scan`: one scan per order, over the stacked values that the body remembers of lower orders; as much
-  memory as the reverse pass of the scan needs anyway. Nothing is computed twice, and what does not
-  change from one iteration to the next is computed once, outside.
-- `while`: the number of iterations is not known while tracing, so nothing can be stored: order k runs
-  the loop with all orders up to k. K derivatives cost K (K + 1) / 2 sweeps of the body.
+- `scan`: one scan per order, over the stacked values that the body remembers of lower orders; as
+  much memory as the reverse pass of the scan needs anyway. Nothing is computed twice, and what does
+  not change from one iteration to the next is computed once, outside.
+- `while`: the number of iterations is not known while tracing, so nothing can be stored: order k
+  runs the loop with all orders up to k. K derivatives cost K (K + 1) / 2 sweeps of the body.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
+from jax.core import eval_jaxpr
 from jax.extend.core import ClosedJaxpr, primitives as p
 
 from ..program import Program
@@ -105,7 +106,10 @@ class _Scan:
             self.body = _program(self.closed, active)
             outputs = self.body.output_activity
             carried = [
-                a or b for a, b in zip(self.consts_carry_xs(active)[1], outputs[: self.num_carry])
+                a or b
+                for a, b in zip(
+                    self.consts_carry_xs(active)[1], outputs[: self.num_carry], strict=False
+                )
             ]
             if carried == self.consts_carry_xs(active)[1]:
                 break
@@ -223,22 +227,20 @@ def _while(equation, k, inputs, outputs, memory):
     cond_consts, body_consts, init = loop.split(inputs)
     carry_avals = loop.split(equation.in_avals)[2]
     orders = range(k + 1)
-    shared = dict(zip(loop.body.inputs, body_consts))
+    shared = dict(zip(loop.body.inputs, body_consts, strict=False))
 
     def at_order(carry, j):
         return [c[j] if j < len(c) else None for c in carry]
 
     def condition(carry):
-        (value,) = jax.core.eval_jaxpr(
+        (value,) = eval_jaxpr(
             loop.cond.jaxpr, loop.cond.consts, *(u[0] for u in cond_consts), *at_order(carry, 0)
         )
         return value
 
     def body(carry):
         sweep = Sweep(loop.body, shared)
-        orders_out = [
-            sweep.advance([None] * loop.num_body + at_order(carry, j)) for j in orders
-        ]
+        orders_out = [sweep.advance([None] * loop.num_body + at_order(carry, j)) for j in orders]
         return [
             [instantiate(orders_out[j][i], aval) for j in range(len(carry[i]))]
             for i, aval in enumerate(carry_avals)
@@ -250,5 +252,3 @@ def _while(equation, k, inputs, outputs, memory):
     ]
     final = lax.while_loop(condition, body, start)
     return [c[k] if len(c) > 1 else None for c in final]
-
-

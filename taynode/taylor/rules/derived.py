@@ -1,12 +1,12 @@
 """Rules that follow from a first derivative.
 
-If y = f(x) and y' = g(x, y, x'), then `k y_[k] = g_[k-1]`: sweeping g one order behind gives the next
-coefficient of y. In g the value y is an input, so nothing of f is computed again and the recursion
-is well founded. Two sources of g:
+If y = f(x) and y' = g(x, y, x'), then `k y_[k] = g_[k-1]`: sweeping g one order behind gives the
+next coefficient of y. In g the value y is an input, so nothing of f is computed again and the
+recursion is well founded. Two sources of g:
 
-- JAX's own JVP rule of the primitive, whatever it is. This is how primitives without a rule of their
-  own and `custom_jvp` functions are handled, and why the conventions of their authors, such as the
-  derivative of relu at 0, hold at every order.
+- JAX's own JVP rule of the primitive, whatever it is. This is how primitives without a rule of
+  their own and `custom_jvp` functions are handled, and why the conventions of their authors, such
+  as the derivative of relu at 0, hold at every order.
 - a formula for dy/dx in terms of x and y, for elementwise functions.
 """
 
@@ -32,9 +32,7 @@ def _from_jvp(equation: Equation) -> Program:
     def tangent(values, tangents):
         def fun(*moving):
             moving = iter(moving)
-            merged = [
-                next(moving) if moves else x for x, moves in zip(values, active, strict=True)
-            ]
+            merged = [next(moving) if moves else x for x, moves in zip(values, active, strict=True)]
             return equation.bind(*merged)
 
         moving = [x for x, moves in zip(values, active, strict=True) if moves]
@@ -98,17 +96,15 @@ def _step(build: Callable[[Equation], Program]):
         slots = program.inputs
         shared = dict(zip(slots[:num_values], inputs, strict=True))
         shared |= dict(zip(slots[len(slots) - num_outputs :], outputs, strict=True))
-        moving = [(u, a) for u, a, m in zip(inputs, equation.in_avals, equation.active) if m]
-        tangents = [
-            instantiate(u[1], aval) if k == 1 else scale(u[k], k) for u, aval in moving
+        moving = [
+            (u, a) for u, a, m in zip(inputs, equation.in_avals, equation.active, strict=False) if m
         ]
+        tangents = [instantiate(u[1], aval) if k == 1 else scale(u[k], k) for u, aval in moving]
         sweep = Sweep.restore(program, [memory[j] for j in range(1, k)], shared)
         rates = sweep.advance([None] * num_values + tangents + [None] * num_outputs)
         memory[k] = sweep.record()
         rates = iter(rates)
-        return [
-            divide(next(rates), k) if is_inexact(aval) else None for aval in equation.out_avals
-        ]
+        return [divide(next(rates), k) if is_inexact(aval) else None for aval in equation.out_avals]
 
     return step
 
@@ -127,8 +123,6 @@ def from_derivative(slope: Callable[..., Any]) -> Rule:
         (y,) = equation.out_avals
         closed = jax.make_jaxpr(lambda x, rest, t, y: t * slope(x, *rest, y))(x, rest, x, y)
         assert not closed.consts, "a slope is written with scalars only"
-        return Program(
-            closed.jaxpr, [True, *(False for _ in rest), True, True], origin=equation
-        )
+        return Program(closed.jaxpr, [True, *(False for _ in rest), True, True], origin=equation)
 
     return Rule(_step(build))

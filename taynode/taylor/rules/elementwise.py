@@ -1,16 +1,28 @@
 """Elementwise functions by their differential equations.
 
-Order k costs one or two sums of k products. The value at order 0 always comes from the primitive, and
-where a slope can be computed without cancellation (the logistic function in saturation, `expm1` far to
-the left, `asin` near 1) it is.
+Order k costs one or two sums of k products. The value at order 0 always comes from the primitive,
+and where a slope can be computed without cancellation (the logistic function in saturation, `expm1`
+far to the left, `asin` near 1) it is.
 """
+
+import math
 
 from jax import lax
 from jax.extend.core import primitives as p
 
 from ..registry import rule_for, RULES
-from ..series import add, chain, convolve, convolve_self, divide, multiply, negate, quotient, scale
-from ..series import subtract
+from ..series import (
+    add,
+    chain,
+    convolve_self,
+    divide,
+    multiply,
+    negate,
+    quotient,
+    scale,
+    subtract,
+    typed,
+)
 from .derived import from_derivative
 
 
@@ -21,7 +33,7 @@ def _exp(equation, k, inputs, outputs, memory):
 
 @rule_for(p.exp2_p)
 def _exp2(equation, k, inputs, outputs, memory):
-    return [scale(chain(k, inputs[0], outputs[0]), LOG_2)]
+    return [scale(chain(k, inputs[0], outputs[0]), math.log(2))]
 
 
 @rule_for(p.expm1_p)
@@ -30,7 +42,7 @@ def _expm1(equation, k, inputs, outputs, memory):
     (u,), (y,) = inputs, outputs
     if k == 1:
         memory[0] = lax.exp(u[0])
-    return [chain(k, u, _with_value(memory[0], y))]
+    return [chain(k, u, {0: memory[0]} | {j: y[j] for j in range(1, k)})]
 
 
 @rule_for(p.log_p)
@@ -90,7 +102,7 @@ def _tanh(equation, k, inputs, outputs, memory):
     # The slope 1 - tanh(u)^2 is 4 s(2u) s(-2u), which keeps its relative accuracy in saturation.
     (u,), (y,) = inputs, outputs
     if k == 1:
-        twice = scale(u[0], 2)
+        twice = lax.mul(u[0], typed(2, u[0]))
         memory[0] = scale(lax.mul(lax.logistic(twice), lax.logistic(lax.neg(twice))), 4)
     else:
         memory[k - 1] = negate(convolve_self(y, k - 1))
@@ -109,22 +121,6 @@ def _logistic(equation, k, inputs, outputs, memory):
         m = k - 1
         memory[m] = subtract(multiply(y[m], memory[-1]), convolve_self(y, m, 1))
     return [chain(k, u, memory)]
-
-
-LOG_2 = 0.6931471805599453
-
-
-def _with_value(value, series):
-    """The series with another coefficient of order 0."""
-    return _Shifted(value, series)
-
-
-class _Shifted:
-    def __init__(self, value, series):
-        self.value, self.series = value, series
-
-    def __getitem__(self, k):
-        return self.value if k == 0 else self.series[k]
 
 
 def _one_minus_square(x):

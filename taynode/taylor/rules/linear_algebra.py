@@ -1,7 +1,7 @@
 """Linear solves: every order is one more solve with the matrix of order 0.
 
-From A x = b follows A_[0] x_[k] = b_[k] - (A_[1] x_[k-1] + ... + A_[k] x_[0]). Decompositions (lu, qr,
-eigh, svd, ...) follow from their JVP rules, which are built of these solves.
+From A x = b follows A_[0] x_[k] = b_[k] - (A_[1] x_[k-1] + ... + A_[k] x_[0]). Decompositions (lu,
+qr, eigh, svd, ...) follow from their JVP rules, which are built of these solves.
 """
 
 import jax.numpy as jnp
@@ -80,5 +80,3 @@ def _product_without_last(equation, k, consts, x, memory):
     sweep.advance(given + [y[k - 1] for y in x])
     memory[k - 1] = sweep.record()
     return sweep.advance(given + [None] * len(x))
-
-

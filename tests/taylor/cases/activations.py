@@ -84,7 +84,7 @@ WHOLE = [
     ("logmeanexp", nn.logmeanexp, {"generic": REAL}),
     ("standardize", nn.standardize, {"generic": REAL}),
     ("standardize_rows", partial(nn.standardize, axis=0, epsilon=0.1), {"generic": ROWS}),
-    ("standardize_stable", partial(nn.standardize, algorithm="stable"), {"generic": REAL}),
+    ("standardize_stable", partial(nn.standardize, **{"algorithm": "stable"}), {"generic": REAL}),
     ("standardize_mean", lambda x, m: nn.standardize(x, mean=m), {"generic": (REAL, [0.3])}),
     (
         "one_hot",

@@ -167,7 +167,7 @@ def until_large(x):
     """The number of steps depends on x."""
     step = (lambda c: c[1][0] < 20, lambda c: (c[0] + 1, c[1] * np.array([1.5, 1.0, 1.0]) + x))
     count, y = lax.while_loop(*step, (0, x))
-    return y * count.astype(y.dtype)
+    return y * jnp.asarray(count, y.dtype)
 
 
 def late(x):
@@ -285,7 +285,7 @@ EFFECTS = [
     ("debug_in_scan", iterate(observed), [(3,)]),
     ("error_if", lambda x: jnp.sin(eqx.error_if(x, x[0] > 1e3, "too large")), [(3,)]),
     ("pure_callback_of_constant", callback_of_constant, [(3,)]),
-    ("random_normal", lambda x: x**2 * jax.random.normal(jax.random.key(5), 3, x.dtype), [(3,)]),
+    ("random_normal", lambda x: x**2 * jax.random.normal(jax.random.key(5), (3,), x.dtype), [(3,)]),
     ("random_keys_in_scan", random_walk, [(3,)]),
     ("random_gamma", gamma, [(3,)], {"orders": 1, "why": "JAX has only its first derivative"}),
     ("rounding", lambda x: x * jnp.round(jnp.sin(x)) + jnp.floor(x), [SIGNS]),

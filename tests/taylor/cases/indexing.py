@@ -105,7 +105,7 @@ SORTING = [
     ("sort_several_operands_tied", sort_together, [TIED[:5], (5,)]),
     ("sort_two_keys", sort_by_two_keys, [np.array([1.2, 0.7, 2.9, 1.4, 2.3]), (5,)]),
     ("sort_batched_operands", lambda x, y: lax.sort((x, y), dimension=0), [(3, 2), (3, 2)]),
-    ("sort_key_val", lambda y: lax.sort_key_val(fixed(5), y**2), [(5,)]),
+    ("sort_key_val", lambda y: lax.sort_key_val(jnp.asarray(fixed(5)), y**2), [(5,)]),
     ("argsort_through_take", lambda x: jnp.take(x**2, jnp.argsort(x)), [(5,)]),
     ("argsort_along_axis", lambda x: jnp.take_along_axis(x, jnp.argsort(x, 1), 1), [MATRIX]),
     ("lexsort", lambda x, y: (x * y)[jnp.lexsort((x, y))], [(4,), (4,)]),

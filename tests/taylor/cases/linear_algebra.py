@@ -176,8 +176,7 @@ def lu_product(a):
 
 def sine_by_eig(a):
     """The normalization of the eigenvectors cancels."""
-    options = {"compute_left_eigenvectors": False, "enable_eigvec_derivs": True}
-    values, vectors = lax.linalg.eig(a, **options)
+    values, vectors = lax.linalg.eig(a, compute_left_eigenvectors=False, enable_eigvec_derivs=True)
     return ((vectors * jnp.sin(values)) @ jnp.linalg.inv(vectors)).real
 
 

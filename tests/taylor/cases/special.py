@@ -240,7 +240,7 @@ FIRST_ORDER_WHY = {
 
 
 def spherical_harmonic(theta, phi):
-    degree, order = np.array([2]), np.array([1])
+    degree, order = jnp.array([2]), jnp.array([1])
     return jsp.sph_harm_y(degree, order, theta, phi, n_max=2)
 
 

@@ -24,3 +24,9 @@ def _count(jaxpr: Jaxpr, counter: collections.Counter) -> None:
                 _count(inner.jaxpr, counter)
             elif isinstance(inner, Jaxpr):
                 _count(inner, counter)
+
+
+def count_products(fun, *args) -> int:
+    """Matrix products and convolutions."""
+    counts = count_primitives(fun, *args)
+    return counts["dot_general"] + counts["conv_general_dilated"]

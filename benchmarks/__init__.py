@@ -1,0 +1,1 @@
+"""Costs, measured and counted. Run all of them with `make bench`."""

@@ -1,0 +1,122 @@
+"""Taylor expansion of a function along given curves."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+
+from . import rules as rules
+from .program import is_inexact, Program
+from .series import cast, divide, instantiate, scale
+from .sweep import Sweep
+
+
+def jet(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    series: Sequence[Any],
+    *,
+    factorial_scaled: bool = True,
+    **_: Any,
+) -> tuple[Any, Any]:
+    """Taylor-mode differentiation of a function along given curves.
+
+    A replacement for `jax.experimental.jet.jet`: same arguments, same results, any JAX program.
+
+    **Arguments:**
+
+    - `fun`: the function.
+    - `primals`: its positional arguments, a tuple or list of arrays or pytrees of arrays.
+    - `series`: for each argument the list of derivatives 1..K of the curve it moves on; for a
+        pytree argument either a list of K such pytrees, or a pytree whose leaves are lists of
+        length K.
+    - `factorial_scaled`: if False, `series` and the result are Taylor coefficients (derivatives
+        divided by k!) instead of derivatives.
+
+    **Returns:**
+
+    `(primals_out, series_out)`: the value of the function, and a pytree like it, in which each leaf
+    is replaced by the list of its derivatives 1..K along the curve.
+    """
+    primals, series = tuple(primals), tuple(series)
+    leaves, treedef = jtu.tree_flatten(primals)
+    leaves = [jnp.asarray(leaf) if _is_numeric(leaf) else leaf for leaf in leaves]
+    terms, order = _flatten_series(primals, series)
+
+    closed, out_shape = jax.make_jaxpr(fun, return_shape=True)(*treedef.unflatten(leaves))
+    moving = [is_inexact(leaf) for leaf in leaves]
+    num_consts = len(closed.consts)
+    program = Program(closed.jaxpr, [False] * num_consts + moving)
+    sweep = Sweep(program)
+    values = [sweep.advance([*closed.consts, *leaves])]
+    for k in range(1, order + 1):
+        factor = math.factorial(k) if factorial_scaled else 1
+        coefficients = [
+            divide(_as_term(term[k - 1], leaf, k), factor) if moves else None
+            for term, leaf, moves in zip(terms, leaves, moving, strict=True)
+        ]
+        rate = sweep.advance([None] * num_consts + coefficients)
+        values.append([scale(r, factor) for r in rate])
+    out_tree = jtu.tree_structure(out_shape)
+    avals = jtu.tree_leaves(out_shape)
+    series_out = [
+        [instantiate(values[k][i], aval) for k in range(1, order + 1)]
+        for i, aval in enumerate(avals)
+    ]
+    return out_tree.unflatten(values[0]), out_tree.unflatten(series_out)
+
+
+def _is_numeric(leaf: Any) -> bool:
+    return isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic)
+
+
+def _as_term(term: Any, leaf: Any, k: int) -> Any:
+    """A given coefficient in the dtype of its argument; a scalar stands for a constant array."""
+    term = jnp.asarray(term)
+    if term.shape not in ((), leaf.shape):
+        raise ValueError(
+            f"`series` must have the shapes of its arguments: at order {k} expected {leaf.shape}, "
+            f"got {term.shape}."
+        )
+    return cast(jnp.broadcast_to(term, leaf.shape), leaf.dtype)
+
+
+def _flatten_series(primals: tuple, series: tuple) -> tuple[list[list[Any]], int]:
+    """For each leaf of the arguments its list of terms, and how many terms there are."""
+    if len(primals) != len(series):
+        raise ValueError(
+            f"`series` must have an entry for each argument: got {len(series)} for {len(primals)}."
+        )
+    flat: list[list[Any]] = []
+    for i, (primal, terms) in enumerate(zip(primals, series, strict=True)):
+        treedef = jtu.tree_structure(primal)
+        if jtu.treedef_is_leaf(treedef):
+            flat.append(list(terms))
+            continue
+        if _has_lists_at_leaves(terms, treedef):
+            flat.extend(list(leaf) for leaf in treedef.flatten_up_to(terms))
+        elif all(jtu.tree_structure(term) == treedef for term in terms):
+            flat.extend(list(leaf) for leaf in zip(*map(jtu.tree_leaves, terms), strict=True))
+        else:
+            raise ValueError(
+                f"`series[{i}]` must be a list of pytrees like `primals[{i}]`, or a pytree like it "
+                f"with a list of terms at each leaf; got {jtu.tree_structure(terms)} for {treedef}."
+            )
+    orders = {len(terms) for terms in flat}
+    if len(orders) > 1:
+        raise ValueError(f"`series` must have one length for all arguments, got {sorted(orders)}.")
+    return flat, orders.pop() if orders else 0
+
+
+def _has_lists_at_leaves(terms: Any, treedef: Any) -> bool:
+    try:
+        at_leaves = treedef.flatten_up_to(terms)
+    except (ValueError, TypeError, KeyError):
+        return False
+    return all(
+        isinstance(x, list | tuple) and all(jtu.all_leaves([term]) for term in x) for x in at_leaves
+    )
