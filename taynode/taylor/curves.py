@@ -49,18 +49,15 @@ def jet(
 
     closed, out_shape = jax.make_jaxpr(fun, return_shape=True)(*treedef.unflatten(leaves))
     moving = [is_inexact(leaf) for leaf in leaves]
-    num_consts = len(closed.consts)
-    program = Program(closed.jaxpr, [False] * num_consts + moving)
-    sweep = Sweep(program)
-    values = [sweep.advance([*closed.consts, *leaves])]
+    sweep = Sweep(Program(closed, moving))
+    values = [sweep.advance(leaves)]
     for k in range(1, order + 1):
         factor = math.factorial(k) if factorial_scaled else 1
         coefficients = [
             divide(_as_term(term[k - 1], leaf, k), factor) if moves else None
             for term, leaf, moves in zip(terms, leaves, moving, strict=True)
         ]
-        rate = sweep.advance([None] * num_consts + coefficients)
-        values.append([scale(r, factor) for r in rate])
+        values.append([scale(r, factor) for r in sweep.advance(coefficients)])
     out_tree = jtu.tree_structure(out_shape)
     avals = jtu.tree_leaves(out_shape)
     series_out = [

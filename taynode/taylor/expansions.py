@@ -84,10 +84,8 @@ def _sweep_solution(vector_field, t, y, args, order) -> list[Any]:
     )
     _check_like_state(y, out_shape)
 
-    num_consts = len(closed.consts)
-    program = Program(closed.jaxpr, [False] * num_consts + [True] * (1 + len(leaves)))
-    sweep = Sweep(program)
-    inputs: list[Coefficient] = [*closed.consts, t, *leaves]
+    sweep = Sweep(Program(closed, [True] * (1 + len(leaves))))
+    inputs: list[Coefficient] = [t, *leaves]
     rates = []
     for k in range(order):
         rate = [
@@ -97,7 +95,7 @@ def _sweep_solution(vector_field, t, y, args, order) -> list[Any]:
         rates.append(rate)
         # x_[k+1] = f_[k] / (k+1); time moves at unit speed.
         time = jnp.ones_like(t) if k == 0 else None
-        inputs = [None] * num_consts + [time] + [divide(r, k + 1) for r in rate]
+        inputs = [time, *(divide(r, k + 1) for r in rate)]
     return [
         treedef.unflatten(instantiate(r, y) for r, y in zip(rate, leaves, strict=True))
         for rate in rates

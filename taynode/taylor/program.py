@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
+from .jaxprs import bind, open_jaxpr
 from .registry import ANY, INLINED, Rule, RULES, ZERO_DERIVATIVE
 
 
@@ -59,12 +60,7 @@ class Equation:
 
     def bind(self, *values: Any, **changes: Any) -> list[Any]:
         """Apply the primitive itself; `changes` override its parameters."""
-        params = self.primitive.get_bind_params({**self.params, **changes})
-        # jax before 0.10 hands back the functions among the parameters apart.
-        functions, params = params if isinstance(params, tuple) else ((), params)
-        with self.eqn.ctx.manager:
-            out = self.primitive.bind(*functions, *values, **params)
-        return list(out) if self.primitive.multiple_results else [out]
+        return bind(self.eqn, values, changes)
 
 
 class Program:
@@ -72,7 +68,7 @@ class Program:
 
     **Arguments:**
 
-    - `jaxpr`: what to evaluate. Its constants are inputs too, before the others.
+    - `jaxpr`: what to evaluate, with its constants.
     - `active`: which of the inputs move.
     - `known`: indices of outputs whose series the caller supplies; they become further inputs, all
         of them active if inexact, and the equations that would compute them are dropped.
@@ -82,7 +78,7 @@ class Program:
 
     def __init__(
         self,
-        jaxpr: Jaxpr,
+        jaxpr: Any,
         active: Sequence[bool],
         *,
         known: Sequence[int] = (),
@@ -96,8 +92,12 @@ class Program:
         self.equations: list[Equation] = []
         self.inputs: list[int] = []
 
-        env: dict[Any, int] = {}
-        for var, is_active in zip((*jaxpr.constvars, *jaxpr.invars), active, strict=True):
+        jaxpr, consts = open_jaxpr(jaxpr)
+        env = {
+            var: self._constant(value, var.aval)
+            for var, value in zip(jaxpr.constvars, consts, strict=True)
+        }
+        for var, is_active in zip(jaxpr.invars, active, strict=True):
             env[var] = self._new_slot(var.aval, is_active and is_inexact(var.aval))
             self.inputs.append(env[var])
         supplied: dict[Any, int] = {}
@@ -146,10 +146,7 @@ class Program:
         return [read(atom) for atom in jaxpr.outvars]
 
     def _inline_call(self, eqn: JaxprEqn, inner: Any, inputs, supplied, callers) -> list[int]:
-        if isinstance(inner, ClosedJaxpr):
-            jaxpr, consts = inner.jaxpr, inner.consts
-        else:
-            jaxpr, consts = inner, ()
+        jaxpr, consts = open_jaxpr(inner)
         env = dict(zip(jaxpr.invars, inputs, strict=True))
         for var, value in zip(jaxpr.constvars, consts, strict=True):
             env[var] = self._constant(value, var.aval)
@@ -188,12 +185,6 @@ class Program:
         indices = {id(equation) for equation in moving}
         self.moving = [i for i, e in enumerate(self.equations) if id(e) in indices]
         self.constants = {s: v for s, v in self.constants.items() if s in needed}
-
-    def hold_constants(self, values: Sequence[Any]) -> None:
-        """Fix the first inputs, so that they need not be given to each sweep."""
-        for slot, value in zip(self.inputs, values, strict=False):
-            self.constants[slot] = value
-        self.inputs = self.inputs[len(values) :]
 
     @ft.cached_property
     def remembered(self) -> list[int]:

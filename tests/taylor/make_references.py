@@ -66,6 +66,8 @@ def store(rows: dict[str, np.ndarray]) -> None:
 def _compute(name: str) -> tuple[str, np.ndarray]:
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
+    # One process cannot hold the compiled programs of all cases.
+    jax.clear_caches()
     return name, as_numbers(reference_values(all_cases()[name]))
 
 

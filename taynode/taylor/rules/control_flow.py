@@ -17,8 +17,9 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
 from jax.core import eval_jaxpr
-from jax.extend.core import ClosedJaxpr, primitives as p
+from jax.extend.core import primitives as p
 
+from ..jaxprs import open_jaxpr, scan_lengths
 from ..program import Program
 from ..registry import rule_for
 from ..series import instantiate, Series
@@ -27,12 +28,6 @@ from ..sweep import Sweep
 
 # Key of the one thing that a loop keeps beside the records of its orders.
 _SHARED = -1
-
-
-def _program(closed: ClosedJaxpr, active: Sequence[bool]) -> Program:
-    program = Program(closed.jaxpr, [False] * len(closed.consts) + list(active))
-    program.hold_constants(closed.consts)
-    return program
 
 
 def _instantiate_all(coefficients, avals):
@@ -49,7 +44,7 @@ def _spread(active, values):
 
 
 def _branches(params, active) -> list[Program]:
-    return [_program(branch, active[1:]) for branch in params["branches"]]
+    return [Program(branch, active[1:]) for branch in params["branches"]]
 
 
 def _cond_activity(params, active):
@@ -97,13 +92,12 @@ class _Scan:
     """The static facts of one scan."""
 
     def __init__(self, params: dict[str, Any], active: Sequence[bool]):
-        self.closed = params["jaxpr"]
-        self.num_consts, self.num_carry = params["num_consts"], params["num_carry"]
+        self.num_consts, self.num_carry = scan_lengths(params)
         self.options = {name: params[name] for name in ("length", "reverse", "unroll")}
         # A carry moves if it moves at the start, or is made to move by the body.
         active = list(active)
         while True:
-            self.body = _program(self.closed, active)
+            self.body = Program(params["jaxpr"], active)
             outputs = self.body.output_activity
             carried = [
                 a or b
@@ -150,7 +144,7 @@ def _scan(equation, k, inputs, outputs, memory):
     takes_carry = [k == 0 or moves for moves in carry_active]
     takes_x = [k == 0 or moves for moves in xs_active]
     gives = [k == 0 or moves for moves in scan.output_activity]
-    out_avals = [v.aval for v in scan.closed.jaxpr.outvars]
+    out_avals = [body.avals[slot] for slot in body.outputs]
 
     def step(carry, slices):
         x, records = slices
@@ -198,11 +192,11 @@ class _While:
     """The static facts of one while loop."""
 
     def __init__(self, params: dict[str, Any], active: Sequence[bool]):
-        self.cond, self.closed = params["cond_jaxpr"], params["body_jaxpr"]
+        self.cond = params["cond_jaxpr"]
         self.num_cond, self.num_body = params["cond_nconsts"], params["body_nconsts"]
         _, consts, carried = self.split(list(active))
         while True:
-            self.body = _program(self.closed, consts + carried)
+            self.body = Program(params["body_jaxpr"], consts + carried)
             moved = [a or b for a, b in zip(carried, self.body.output_activity, strict=True)]
             if moved == carried:
                 break
@@ -234,7 +228,7 @@ def _while(equation, k, inputs, outputs, memory):
 
     def condition(carry):
         (value,) = eval_jaxpr(
-            loop.cond.jaxpr, loop.cond.consts, *(u[0] for u in cond_consts), *at_order(carry, 0)
+            *open_jaxpr(loop.cond), *(u[0] for u in cond_consts), *at_order(carry, 0)
         )
         return value
 

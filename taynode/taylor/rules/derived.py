@@ -43,16 +43,13 @@ def _from_jvp(equation: Equation) -> Program:
         closed = jax.make_jaxpr(tangent)(list(equation.in_avals), moving_avals)
     except Exception as error:
         raise no_derivative(equation, error) from error
-    num_consts = len(closed.consts)
-    program = Program(
-        closed.jaxpr,
-        [False] * num_consts + list(active) + [True] * len(moving_avals),
+    return Program(
+        closed,
+        list(active) + [True] * len(moving_avals),
         known=range(num_outputs),
         wanted=range(num_outputs, num_outputs + len(outputs)),
         origin=equation,
     )
-    program.hold_constants(closed.consts)
-    return program
 
 
 def _is_linear(equation: Equation, program: Program) -> bool:
@@ -65,16 +62,20 @@ def _is_linear(equation: Equation, program: Program) -> bool:
     expected = [
         next(tangents) if moves else x for x, moves in zip(values, equation.active, strict=True)
     ]
-    same = inner.primitive is equation.primitive and list(inner.inputs) == expected
-    # Literals get a slot of their own at every use; those are compared by value.
-    return same and list(inner.outputs) == program.outputs and _same_params(inner, equation)
+    return (
+        inner.primitive is equation.primitive
+        and list(inner.inputs) == expected
+        and list(inner.outputs) == program.outputs
+        and inner.params == equation.params
+    )
 
 
-def _same_params(a: Equation, b: Equation) -> bool:
-    try:
-        return bool(a.params == b.params)
-    except Exception:
-        return False
+def _operands(equation: Equation, k: int, inputs: list[Any]) -> list[Any]:
+    """Coefficient k of what moves, the value of what does not."""
+    return [
+        instantiate(u[k], aval) if moves else u[0]
+        for u, aval, moves in zip(inputs, equation.in_avals, equation.active, strict=True)
+    ]
 
 
 def _step(build: Callable[[Equation], Program]):
@@ -83,23 +84,17 @@ def _step(build: Callable[[Equation], Program]):
             equation.cache["program"] = build(equation)
             equation.cache["linear"] = _is_linear(equation, equation.cache["program"])
         if equation.cache["linear"]:
-            return equation.bind(
-                *(
-                    instantiate(u[k], aval) if moves else u[0]
-                    for u, aval, moves in zip(
-                        inputs, equation.in_avals, equation.active, strict=True
-                    )
-                )
-            )
+            return equation.bind(*_operands(equation, k, inputs))
         program = equation.cache["program"]
         num_values, num_outputs = len(inputs), len(outputs)
         slots = program.inputs
         shared = dict(zip(slots[:num_values], inputs, strict=True))
         shared |= dict(zip(slots[len(slots) - num_outputs :], outputs, strict=True))
-        moving = [
-            (u, a) for u, a, m in zip(inputs, equation.in_avals, equation.active, strict=False) if m
+        tangents = [
+            instantiate(u[1], aval) if k == 1 else scale(u[k], k)
+            for u, aval, moves in zip(inputs, equation.in_avals, equation.active, strict=True)
+            if moves
         ]
-        tangents = [instantiate(u[1], aval) if k == 1 else scale(u[k], k) for u, aval in moving]
         sweep = Sweep.restore(program, [memory[j] for j in range(1, k)], shared)
         rates = sweep.advance([None] * num_values + tangents + [None] * num_outputs)
         memory[k] = sweep.record()
@@ -122,7 +117,6 @@ def from_derivative(slope: Callable[..., Any]) -> Rule:
         x, *rest = equation.in_avals
         (y,) = equation.out_avals
         closed = jax.make_jaxpr(lambda x, rest, t, y: t * slope(x, *rest, y))(x, rest, x, y)
-        assert not closed.consts, "a slope is written with scalars only"
-        return Program(closed.jaxpr, [True, *(False for _ in rest), True, True], origin=equation)
+        return Program(closed, [True, *(False for _ in rest), True, True], origin=equation)
 
     return Rule(_step(build))

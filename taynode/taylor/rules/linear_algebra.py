@@ -68,11 +68,8 @@ def _product_without_last(equation, k, consts, x, memory):
     x_[k-1] is known.
     """
     if "matvec" not in equation.cache:
-        closed = equation.params["jaxprs"].matvec
-        moves = equation.active[: len(consts)]
-        program = Program(closed.jaxpr, [False] * len(closed.consts) + [*moves, *(True for _ in x)])
-        program.hold_constants(closed.consts)
-        equation.cache["matvec"] = program
+        active = (*equation.active[: len(consts)], *(True for _ in x))
+        equation.cache["matvec"] = Program(equation.params["jaxprs"].matvec, active)
     program = equation.cache["matvec"]
     shared = dict(zip(program.inputs, consts, strict=False))
     sweep = Sweep.restore(program, [memory[j] for j in range(k - 1)], shared)
