@@ -1,7 +1,7 @@
 """What differs between versions of JAX in the jaxprs that it hands out, in one place.
 
 Jaxprs and the parameters of primitives are not covered by JAX's compatibility promise. Nothing here
-imports a private module. Checked with jax 0.10.2 and 0.12.0; to be rechecked with each minor release.
+imports a private module. Checked with jax 0.10.2 and 0.12.0; recheck with each minor release.
 """
 
 from collections.abc import Mapping, Sequence
