@@ -10,6 +10,15 @@ import os
 # Tests count evaluations and compare digits. JAX reads this when it is imported.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+# Compiling takes most of the time; the programs are tiny, so optimizing them gains nothing.
+os.environ["XLA_FLAGS"] = " ".join(
+    [
+        *os.environ.get("XLA_FLAGS", "").split(),
+        "--xla_backend_optimization_level=0",
+        "--xla_llvm_disable_expensive_passes=true",
+    ]
+)
+
 import hypothesis
 import jax
 

@@ -202,6 +202,7 @@ class _While:
                 break
             carried = moved
         self.carried = carried
+        self.cond_is_batched = bool(open_jaxpr(self.cond)[0].outvars[0].aval.shape)
 
     def split(self, values):
         """Split what goes with the inputs: constants of the condition, of the body, the carry."""
@@ -226,13 +227,18 @@ def _while(equation, k, inputs, outputs, memory):
     def at_order(carry, j):
         return [c[j] if j < len(c) else None for c in carry]
 
-    def condition(carry):
+    def going(carry):
+        # Under vmap each element of the batch has its own say.
         (value,) = eval_jaxpr(
             *open_jaxpr(loop.cond), *(u[0] for u in cond_consts), *at_order(carry, 0)
         )
         return value
 
     def body(carry):
+        goes_on = going(carry)
+        return jtu.tree_map(lambda new, old: _where(goes_on, new, old), step(carry), carry)
+
+    def step(carry):
         sweep = Sweep(loop.body, shared)
         orders_out = [sweep.advance([None] * loop.num_body + at_order(carry, j)) for j in orders]
         return [
@@ -244,5 +250,16 @@ def _while(equation, k, inputs, outputs, memory):
         [instantiate(u[j], aval) for j in orders] if moves else [u[0]]
         for u, aval, moves in zip(init, carry_avals, loop.carried, strict=True)
     ]
-    final = lax.while_loop(condition, body, start)
+    batched = loop.cond_is_batched
+    final = lax.while_loop(
+        lambda carry: jnp.any(going(carry)) if batched else going(carry),
+        body if batched else step,
+        start,
+    )
     return [c[k] if len(c) > 1 else None for c in final]
+
+
+def _where(condition, x, y):
+    """`x` where the condition on the leading axes holds, else `y`."""
+    condition = jnp.reshape(condition, condition.shape + (1,) * (x.ndim - condition.ndim))
+    return jnp.where(condition, x, y)

@@ -4,12 +4,14 @@ Integer and boolean operands (indices, predicates, positions of slices) keep the
 order; an inexact operand that does not move contributes zero above order 0.
 """
 
+import math
+
 from jax import lax
 from jax.extend.core import primitives as p
 
 from ..program import Equation, is_inexact
 from ..registry import Rule, rule_for, RULES, ZERO_DERIVATIVE
-from ..series import add, instantiate, subtract
+from ..series import add, divide, instantiate, scale, subtract
 
 
 def always_linear(equation: Equation) -> bool:
@@ -47,7 +49,6 @@ for _primitive in (
     p.neg_p,
     p.pad_p,
     p.real_p,
-    p.reduce_precision_p,
     p.reduce_sum_p,
     p.reduce_window_sum_p,
     p.reshape_p,
@@ -91,6 +92,16 @@ def _add(equation, k, inputs, outputs, memory):
 @rule_for(p.sub_p, linear=always_linear)
 def _sub(equation, k, inputs, outputs, memory):
     return [_full_shape(subtract(inputs[0][k], inputs[1][k]), equation)]
+
+
+@rule_for(p.reduce_precision_p, linear=always_linear)
+def _reduce_precision(equation, k, inputs, outputs, memory):
+    # As in JAX, the derivative is rounded; a coefficient has other digits.
+    (u,) = inputs
+    if u[k] is None:
+        return [None]
+    (rounded,) = equation.bind(scale(u[k], math.factorial(k)))
+    return [divide(rounded, math.factorial(k))]
 
 
 def _full_shape(x, equation):
