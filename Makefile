@@ -23,8 +23,8 @@ VERSION := import sys; print("%d.%d.%d" % sys.version_info[:3])
 
 help:
 	@echo 'make demo    see what the library does'
-	@echo 'make test    run the tests that take seconds'
-	@echo 'make slow    run the tests that take minutes'
+	@echo 'make test    run the default tests'
+	@echo 'make slow    run the long tests'
 	@echo 'make lint    check style, formatting and types'
 	@echo 'make bench   measure speed'
 	@echo 'make clean   remove .venv and everything else that was made here'
