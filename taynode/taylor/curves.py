@@ -1,7 +1,7 @@
 """Taylor expansion of a function along given curves."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,11 +17,9 @@ from .sweep import Sweep
 
 def jet(
     fun: Callable[..., Any],
-    primals: Sequence[Any],
-    series: Sequence[Any],
-    *,
+    primals: Any,
+    series: Any,
     factorial_scaled: bool = True,
-    **_: Any,
 ) -> tuple[Any, Any]:
     """Taylor-mode differentiation of a function along given curves.
 
@@ -42,6 +40,11 @@ def jet(
     `(primals_out, series_out)`: the value of the function, and a pytree like it, in which each leaf
     is replaced by the list of its derivatives 1..K along the curve.
     """
+    for name, argument in (("primals", primals), ("series", series)):
+        if not isinstance(argument, list | tuple):
+            raise TypeError(
+                f"`{name}` must be a tuple or list, one entry for each argument, got {argument!r}."
+            )
     primals, series = tuple(primals), tuple(series)
     leaves, treedef = jtu.tree_flatten(primals)
     leaves = [jnp.asarray(leaf) if _is_numeric(leaf) else leaf for leaf in leaves]
@@ -50,7 +53,7 @@ def jet(
     closed, out_shape = jax.make_jaxpr(fun, return_shape=True)(*treedef.unflatten(leaves))
     moving = [is_inexact(leaf) for leaf in leaves]
     sweep = Sweep(Program(closed, moving))
-    values = [sweep.advance(leaves)]
+    values: list[Any] = [[jnp.asarray(x) for x in sweep.advance(leaves)]]
     for k in range(1, order + 1):
         factor = math.factorial(k) if factorial_scaled else 1
         coefficients = [
@@ -59,7 +62,7 @@ def jet(
         ]
         values.append([scale(r, factor) for r in sweep.advance(coefficients)])
     out_tree = jtu.tree_structure(out_shape)
-    avals = jtu.tree_leaves(out_shape)
+    avals = closed.out_avals
     series_out = [
         [instantiate(values[k][i], aval) for k in range(1, order + 1)]
         for i, aval in enumerate(avals)
@@ -79,6 +82,10 @@ def _as_term(term: Any, leaf: Any, k: int) -> Any:
             f"`series` must have the shapes of its arguments: at order {k} expected {leaf.shape}, "
             f"got {term.shape}."
         )
+    if jnp.iscomplexobj(term) and not jnp.iscomplexobj(leaf):
+        raise TypeError(
+            f"`series` has a {term.dtype} at order {k} for an argument of {leaf.dtype}."
+        )
     return cast(jnp.broadcast_to(term, leaf.shape), leaf.dtype)
 
 
@@ -92,6 +99,8 @@ def _flatten_series(primals: tuple, series: tuple) -> tuple[list[list[Any]], int
     for i, (primal, terms) in enumerate(zip(primals, series, strict=True)):
         treedef = jtu.tree_structure(primal)
         if jtu.treedef_is_leaf(treedef):
+            if not isinstance(terms, list | tuple):
+                raise TypeError(f"`series[{i}]` must be a list of terms, got {terms!r}.")
             flat.append(list(terms))
             continue
         if _has_lists_at_leaves(terms, treedef):

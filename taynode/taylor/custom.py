@@ -7,13 +7,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jax.core import ShapedArray
+from jax.core import eval_jaxpr, ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from .jaxprs import open_jaxpr
 from .program import is_inexact
 from .registry import Rule, rule_for, RULES
-from .series import instantiate
+from .series import cast, instantiate, Series
 
 
 UserRule = Callable[..., Any]
@@ -56,24 +57,29 @@ def register_rule(target: Any, rule: UserRule) -> Any:
         ```
     """
     if isinstance(target, Primitive):
-        RULES[target] = Rule(
-            lambda equation, k, inputs, outputs, memory: _apply(
-                ft.partial(rule, **equation.params), equation, k, inputs, outputs, memory
-            )
-        )
+
+        def step(equation, k, inputs, outputs, memory):
+            with_params = ft.partial(rule, **equation.params)
+            return _apply(with_params, equation, k, inputs, equation.in_avals, outputs, memory)
+
+        RULES[target] = Rule(step)
         return target
     if not callable(target):
         raise TypeError(f"`target` must be a JAX primitive or a function, got {target!r}.")
 
     @ft.wraps(target)
     def with_rule(*args):
-        leaves, in_tree = jtu.tree_flatten(args)
-        out_tree = jtu.tree_structure(jax.eval_shape(target, *args))
+        closed, out_shape = jax.make_jaxpr(target, return_shape=True)(*args)
+        # What the function closes over is an operand too: it may be differentiated, or mapped over.
+        jaxpr, consts = open_jaxpr(closed)
+        num_consts = len(consts)
 
-        def flat(*leaves):
-            return jtu.tree_leaves(target(*in_tree.unflatten(leaves)))
+        def fun(*operands):
+            return eval_jaxpr(jaxpr, operands[:num_consts], *operands[num_consts:])
 
-        return out_tree.unflatten(_with_rule_p.bind(*leaves, fun=flat, rule=rule))
+        operands = (*consts, *jtu.tree_leaves(args))
+        out = _with_rule_p.bind(*operands, fun=fun, rule=rule, num_consts=num_consts)
+        return jtu.tree_structure(out_shape).unflatten(out)
 
     return with_rule
 
@@ -89,13 +95,16 @@ class _Dense:
         return instantiate(coefficient, self._aval) if is_inexact(self._aval) else coefficient
 
 
-def _apply(rule, equation, k, inputs, outputs, memory):
-    dense_in = [_Dense(u, aval) for u, aval in zip(inputs, equation.in_avals, strict=True)]
+def _apply(rule, equation, k, inputs, in_avals, outputs, memory):
+    dense_in = [_Dense(u, aval) for u, aval in zip(inputs, in_avals, strict=True)]
     dense_out = [_Dense(y, aval) for y, aval in zip(outputs, equation.out_avals, strict=True)]
     result = rule(k, dense_in, dense_out, memory)
     result = list(result) if isinstance(result, list | tuple) else [result]
     _check(equation, k, result)
-    return result
+    return [
+        None if x is None else cast(jnp.asarray(x), aval.dtype)
+        for x, aval in zip(result, equation.out_avals, strict=True)
+    ]
 
 
 def _check(equation, k, result):
@@ -119,14 +128,14 @@ _with_rule_p.multiple_results = True
 
 
 @_with_rule_p.def_impl
-def _impl(*args, fun, rule):
-    del rule
+def _impl(*args, fun, rule, num_consts):
+    del rule, num_consts
     return fun(*args)
 
 
 @_with_rule_p.def_abstract_eval
-def _abstract_eval(*avals, fun, rule):
-    del rule
+def _abstract_eval(*avals, fun, rule, num_consts):
+    del rule, num_consts
     outs = jax.eval_shape(fun, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
     return [ShapedArray(out.shape, out.dtype) for out in outs]
 
@@ -134,18 +143,18 @@ def _abstract_eval(*avals, fun, rule):
 mlir.register_lowering(_with_rule_p, mlir.lower_fun(_impl, multiple_results=True))
 
 
-def _jvp(primals, tangents, *, fun, rule):
-    del rule
+def _jvp(primals, tangents, *, fun, rule, num_consts):
+    del rule, num_consts
     return jax.jvp(fun, tuple(primals), tuple(map(ad.instantiate_zeros, tangents)))
 
 
 ad.primitive_jvps[_with_rule_p] = _jvp
 
 
-def _batch(args, axes, *, fun, rule):
+def _batch(args, axes, *, fun, rule, num_consts):
     batched = jax.vmap(fun, in_axes=tuple(axes))
-    batched_rule = ft.partial(_batched_rule, rule, tuple(axes))
-    outs = _with_rule_p.bind(*args, fun=batched, rule=batched_rule)
+    batched_rule = ft.partial(_batched_rule, rule, tuple(axes)[num_consts:])
+    outs = _with_rule_p.bind(*args, fun=batched, rule=batched_rule, num_consts=num_consts)
     return outs, [0] * len(outs)
 
 
@@ -160,7 +169,7 @@ def _batched_rule(rule, axes: Sequence[int | None], k, inputs, outputs, memory):
 
     def one(inputs, outputs, memory):
         memory = dict(memory)
-        result = rule(k, inputs, outputs, memory)
+        result = rule(k, [Series(u, constant=len(u) == 1) for u in inputs], outputs, memory)
         return list(result) if isinstance(result, list | tuple) else [result], memory
 
     in_axes = [[axis] * len(u) for axis, u in zip(axes, known_in, strict=True)]
@@ -171,4 +180,11 @@ def _batched_rule(rule, axes: Sequence[int | None], k, inputs, outputs, memory):
 
 @rule_for(_with_rule_p)
 def _with_rule(equation, k, inputs, outputs, memory):
-    return _apply(equation.params["rule"], equation, k, inputs, outputs, memory)
+    num_consts = equation.params["num_consts"]
+    if any(equation.active[:num_consts]):
+        raise ValueError(
+            "A function with a rule of its own closes over something that moves along the curve. "
+            "Pass it as an argument, so that the rule can take account of it."
+        )
+    inputs, avals = inputs[num_consts:], equation.in_avals[num_consts:]
+    return _apply(equation.params["rule"], equation, k, inputs, avals, outputs, memory)

@@ -19,9 +19,13 @@ def solution_derivatives(
 ) -> list[Any]:
     r"""Time derivatives of the solution of dy/dt = f(t, y, args) through the point `(t, y)`.
 
-    All of them come out of one sweep of the vector field per order: K derivatives contain every
-    matrix product of the vector field exactly K times. Time is part of the expansion, so these are
-    total derivatives, df/dt included.
+    All of them come out of one sweep of the vector field per order: K derivatives contain each
+    product with a matrix of parameters exactly K times. (A product of two things that both move
+    costs k + 1 products at order k, and a `while` loop repeats its lower orders.) Time is part of
+    the expansion, so these are total derivatives, df/dt included.
+
+    The derivatives honor `jax.custom_jvp`. A `jax.custom_vjp` function keeps its rule for dy/dt
+    itself; its higher derivatives are those of its body.
 
     **Arguments:**
 
@@ -67,10 +71,10 @@ def _sweep_solution(vector_field, t, y, args, order) -> list[Any]:
     """The normalized coefficients 0 .. order - 1 of the vector field along the solution."""
     _check_order(order)
     t = jnp.asarray(t)
+    if t.ndim or jnp.iscomplexobj(t):
+        raise ValueError(f"`t` must be a real scalar, got {t.dtype} of shape {t.shape}.")
     if not is_inexact(t):
         t = t.astype(jnp.result_type(float))
-    if t.ndim:
-        raise ValueError(f"`t` must be a scalar, got an array of shape {t.shape}.")
     y = jtu.tree_map(jnp.asarray, y)
     leaves, treedef = jtu.tree_flatten(y)
     for path, leaf in jtu.tree_leaves_with_path(y):
@@ -85,19 +89,20 @@ def _sweep_solution(vector_field, t, y, args, order) -> list[Any]:
     _check_like_state(y, out_shape)
 
     sweep = Sweep(Program(closed, [True] * (1 + len(leaves))))
+    avals = [jax.typeof(leaf) for leaf in leaves]
     inputs: list[Coefficient] = [t, *leaves]
     rates = []
     for k in range(order):
         rate = [
-            None if r is None else cast(instantiate(r, y), y.dtype)
-            for r, y in zip(sweep.advance(inputs), leaves, strict=True)
+            None if r is None else cast(jnp.asarray(r), aval.dtype)
+            for r, aval in zip(sweep.advance(inputs), avals, strict=True)
         ]
         rates.append(rate)
         # x_[k+1] = f_[k] / (k+1); time moves at unit speed.
         time = jnp.ones_like(t) if k == 0 else None
         inputs = [time, *(divide(r, k + 1) for r in rate)]
     return [
-        treedef.unflatten(instantiate(r, y) for r, y in zip(rate, leaves, strict=True))
+        treedef.unflatten(instantiate(r, aval) for r, aval in zip(rate, avals, strict=True))
         for rate in rates
     ]
 
@@ -118,4 +123,9 @@ def _check_like_state(y: Any, out: Any) -> None:
             raise ValueError(
                 f"`vector_field` must return arrays shaped like `y`: at `y{jtu.keystr(path)}` "
                 f"expected {leaf.shape}, got {rate.shape}."
+            )
+        if jnp.issubdtype(rate.dtype, jnp.complexfloating) and not jnp.iscomplexobj(leaf):
+            raise TypeError(
+                f"`vector_field` returns {rate.dtype} at `y{jtu.keystr(path)}`, which is "
+                f"{leaf.dtype}. Make that part of `y` complex."
             )

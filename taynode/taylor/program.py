@@ -12,6 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
+from .errors import no_derivative
 from .jaxprs import bind, open_jaxpr
 from .registry import ANY, INLINED, Rule, RULES, ZERO_DERIVATIVE
 
@@ -74,6 +75,8 @@ class Program:
         of them active if inexact, and the equations that would compute them are dropped.
     - `wanted`: indices of the outputs to keep; all by default.
     - `origin`: the equation of another program that this one is the derivative of, for messages.
+    - `effects`: whether side effects happen. They should not where the same values were computed
+        before, with theirs.
     """
 
     def __init__(
@@ -84,8 +87,10 @@ class Program:
         known: Sequence[int] = (),
         wanted: Sequence[int] | None = None,
         origin: Equation | None = None,
+        effects: bool = True,
     ):
         self.origin = origin
+        self.effects = effects
         self.active: list[bool] = []
         self.avals: list[Any] = []
         self.constants: dict[int, Any] = {}
@@ -158,6 +163,9 @@ class Program:
         return self._inline(jaxpr, env, inner_supplied, (eqn, *callers))
 
     def _add_equation(self, equation: Equation) -> list[int]:
+        if any(equation.active) and any(hasattr(a, "inner_aval") for a in equation.in_avals):
+            # What is written to a mutable array would be read again without its derivative.
+            raise no_derivative(equation, TypeError("mutable arrays are not differentiated"))
         slots = [
             self._new_slot(aval, active)
             for aval, active in zip(equation.out_avals, equation.output_activity, strict=True)
@@ -173,7 +181,8 @@ class Program:
         kept, moving = [], []
         for equation in reversed(self.equations):
             above = any(slot in needed_above for slot in equation.outputs)
-            if not (above or equation.eqn.effects or needed.intersection(equation.outputs)):
+            effects = self.effects and equation.eqn.effects
+            if not (above or effects or needed.intersection(equation.outputs)):
                 continue
             kept.append(equation)
             needed.update(equation.inputs)

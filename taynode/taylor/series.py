@@ -14,6 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.interpreters.ad import zeros_like_aval
 from jax.typing import ArrayLike
 
 
@@ -47,14 +48,23 @@ def scale(x: Coefficient, factor: int | float) -> Coefficient:
     """`factor * x` for a Python number, in the dtype of `x`."""
     if x is None or factor == 1:
         return x
-    return lax.mul(x, typed(factor, x))
+    return _with_number(lax.mul, x, factor)
 
 
 def divide(x: Coefficient, divisor: int | float) -> Coefficient:
     """`x / divisor` for a Python number: rounded once, unlike a product with the reciprocal."""
     if x is None or divisor == 1:
         return x
-    return lax.div(x, typed(divisor, x))
+    return _with_number(lax.div, x, divisor)
+
+
+def _with_number(op, x, number):
+    dtype = jnp.result_type(x)
+    if abs(number) <= float(jnp.finfo(dtype).max):
+        return op(x, typed(number, x))
+    # A factorial in float16; the result may be finite all the same.
+    wide = lax.convert_element_type(x, jnp.float32)
+    return lax.convert_element_type(op(wide, typed(number, wide)), dtype)
 
 
 def negate(x: Coefficient) -> Coefficient:
@@ -119,9 +129,10 @@ def chain(k: int, u, slope) -> Coefficient:
 
 
 def instantiate(x: Coefficient, aval: Any) -> Any:
-    """`x`, with a structural zero turned into an array of the shape and dtype of `aval`."""
+    """`x`, with a structural zero turned into an array of zeros of the type `aval`."""
     if x is None:
-        return jnp.zeros(aval.shape, aval.dtype)
+        # Unlike `jnp.zeros`, this keeps the sharding, and what `shard_map` knows about it.
+        return zeros_like_aval(aval)
     if np.shape(x) != aval.shape:
         return jnp.broadcast_to(x, aval.shape)
     return x
@@ -139,4 +150,4 @@ def typed(factor: int | float, x: Any) -> Any:
     """
     if getattr(x, "weak_type", False):
         return complex(factor) if jnp.iscomplexobj(x) else float(factor)
-    return np.asarray(factor, dtype=x.dtype)[()]
+    return np.asarray(float(factor), dtype=x.dtype)[()]

@@ -28,7 +28,7 @@ class Sweep:
         for slot, series in self.shared.items():
             self.series[slot] = series
         self.memories: list[dict[int, Any]] = [{} for _ in program.equations]
-        self._restored: list[set[int]] = [set() for _ in program.equations]
+        self._restored: list[dict[int, Any]] = [{} for _ in program.equations]
 
     def advance(self, inputs: Sequence[Coefficient]) -> list[Coefficient]:
         """Take the next coefficient of each input, return that of each output.
@@ -69,7 +69,7 @@ class Sweep:
             if slot not in self.shared and (k == 0 or self.program.active[slot])
         }
         added = [
-            {key: memory[key] for key in memory.keys() - seen}
+            {key: x for key, x in memory.items() if key not in seen or seen[key] is not x}
             for memory, seen in zip(self.memories, self._restored, strict=True)
         ]
         return coefficients, added
@@ -86,5 +86,5 @@ class Sweep:
                 sweep.series[slot][sweep.order] = value
             for memory, new in zip(sweep.memories, added, strict=True):
                 memory.update(new)
-        sweep._restored = [set(memory) for memory in sweep.memories]
+        sweep._restored = [dict(memory) for memory in sweep.memories]
         return sweep

@@ -15,9 +15,9 @@ from ..series import (
     divide,
     instantiate,
     multiply,
+    negate,
     quotient,
     scale,
-    Series,
     subtract,
 )
 from .derived import from_derivative
@@ -74,97 +74,75 @@ def _sqrt(equation, k, inputs, outputs, memory):
     return [quotient(subtract(u[k], convolve_self(y, k, 1)), scale(y[0], 2))]
 
 
-def power_step(u: Series, y: Series, k: int, exponent: float):
-    """Coefficient k of y = u**exponent from u y' = exponent u' y. Needs u[0] != 0."""
-    total = None
-    for j in range(1, k + 1):
-        weight = exponent * j - (k - j)
-        if weight:
-            total = add(total, scale(multiply(u[j], y[k - j]), weight))
-    return quotient(divide(total, k), u[0])
-
-
 @rule_for(p.rsqrt_p)
 def _rsqrt(equation, k, inputs, outputs, memory):
-    return [power_step(inputs[0], outputs[0], k, -0.5)]
+    # From u y' = -1/2 u' y.
+    (u,), (y,) = inputs, outputs
+    total = None
+    for j in range(1, k + 1):
+        total = add(total, scale(multiply(u[j], y[k - j]), 0.5 * j - k))
+    return [quotient(divide(total, k), u[0])]
 
 
-@rule_for(p.cbrt_p)
-def _cbrt(equation, k, inputs, outputs, memory):
-    return [power_step(inputs[0], outputs[0], k, 1 / 3)]
+RULES[p.cbrt_p] = from_derivative(lambda x, y: 1 / (3 * y * y))
 
 
 @rule_for(p.integer_pow_p)
 def _integer_pow(equation, k, inputs, outputs, memory):
-    return [_integer_power(inputs[0], outputs[0], k, equation.params["y"], memory)]
+    return [_integer_power(inputs[0], k, equation.params["y"], memory)]
 
 
-def _integer_power(u, y, k, n, memory):
-    """Coefficient k of y = u**n by products alone, which is exact where u[0] is zero or tiny.
+def _integer_power(u, k, n, memory):
+    """Coefficient k of u**n by products alone, which is exact where u[0] is zero or tiny.
 
-    `memory[k][m]` keeps coefficient k of the intermediate power m; the powers are those of
-    binary exponentiation, so that an order costs about 2 log2(n) convolutions.
+    `memory[k][m]` keeps coefficient k of the power m of the base; the powers are those of binary
+    exponentiation, so that an order costs about 2 log2(n) convolutions. The base of a negative
+    power is 1/u, whose powers may underflow where those of u would overflow.
     """
     if n == 0:
         return None
-    if n < 0:
-        # y u**-n = 1, with the positive power kept in memory.
-        if k == 1:
-            memory[0] = _power_values(u[0], -n)
-        memory[k] = _advance_powers(u, k, -n, memory)
-        w = _kept_series(u, -n, k, memory)
-        return quotient(scale(convolve(y, w, k, 0, k - 1), -1), w[0])
     if k == 1:
-        memory[0] = _power_values(u[0], n)
-    memory[k] = _advance_powers(u, k, n, memory)
-    return memory[k][n] if n > 1 else u[k]
+        base = lax.integer_pow(u[0], -1) if n < 0 else u[0]
+        memory[0] = {m: lax.integer_pow(base, m) for m in _chain_of_powers(abs(n))}
+    powers = {**memory, k: {}}
+
+    def series(m):
+        return [powers[j].get(m) for j in range(k + 1)]
+
+    for m in _chain_of_powers(abs(n)):
+        if m == 1:
+            base = u[k] if n > 0 else _reciprocal(u, series(1), k)
+            powers[k][1] = base
+        elif m % 2 == 0:
+            powers[k][m] = convolve_self(series(m // 2), k)
+        else:
+            powers[k][m] = convolve(series(1), series(m - 1), k, 0, k)
+    memory[k] = powers[k]
+    return memory[k][abs(n)]
+
+
+def _reciprocal(u, r, k):
+    return negate(quotient(convolve(r, u, k, 0, k - 1), u[0]))
 
 
 def _chain_of_powers(n):
-    """The powers on the way to n, each the square of, or one above, a lower one."""
+    """The powers on the way to n, each twice or one above a lower one."""
     powers = []
     while n > 1:
         powers.append(n)
         n = n // 2 if n % 2 == 0 else n - 1
-    return powers[::-1]
-
-
-def _power_values(x, n):
-    return {m: lax.integer_pow(x, m) for m in _chain_of_powers(n)}
-
-
-def _kept_series(u, m, k, memory):
-    """The series of u**m, up to order k, from memory."""
-    return u if m == 1 else [memory[j].get(m) for j in range(k + 1)]
-
-
-def _advance_powers(u, k, n, memory):
-    new = {}
-    memory = {**memory, k: new}
-    for m in _chain_of_powers(n):
-        if m % 2 == 0:
-            new[m] = convolve_self(_kept_series(u, m // 2, k, memory), k)
-        else:
-            new[m] = convolve(u, _kept_series(u, m - 1, k, memory), k, 0, k)
-    return new
+    return [1, *powers[::-1]]
 
 
 @rule_for(p.pow_p)
 def _pow(equation, k, inputs, outputs, memory):
-    (u, w), (y,) = inputs, outputs
+    u, w = inputs
     if not w.constant:
         return RULES[ANY].step(equation, k, inputs, outputs, memory)
     exponent = _number(w[0])
-    if exponent is None:
-        return _POWER_OF_ARRAYS.step(equation, k, inputs, outputs, memory)
-    if exponent.is_integer() and abs(exponent) < 2**31:
-        return [_integer_power(u, y, k, int(exponent), memory)]
-    value = power_step(u, y, k, exponent)
-    if value is None or k > exponent:
-        return [value]
-    # At a zero base the first derivatives of a large power vanish, where the recurrence is 0/0.
-    at_zero = lax.eq(u[0], lax.full_like(u[0], 0))
-    return [lax.select(at_zero, lax.full_like(value, 0), value)]
+    if exponent is None or not exponent.is_integer() or abs(exponent) > 2**31:
+        return _REAL_POWER.step(equation, k, inputs, outputs, memory)
+    return [_integer_power(u, k, int(exponent), memory)]
 
 
 def _power_slope(x, exponent, y):
@@ -175,7 +153,9 @@ def _power_slope(x, exponent, y):
     return jnp.where(is_zero, 0, exponent * lax.pow(x, below))
 
 
-_POWER_OF_ARRAYS = from_derivative(_power_slope)
+# Order k takes the powers below the exponent, down to exponent - k. A recurrence from u y' = w u' y
+# would be shorter, but divides by u: 0/0 at a zero base, and so is its gradient.
+_REAL_POWER = from_derivative(_power_slope)
 
 
 def _number(value) -> float | None:

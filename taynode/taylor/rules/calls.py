@@ -2,15 +2,17 @@
 
 - `checkpoint` is inlined. Its rematerialization does not carry over to the sweep, whose orders
   share their intermediate values.
-- `custom_vjp` functions are differentiated through their body, since a rule for reverse mode says
-  nothing about higher forward derivatives. Their own rule still holds where they are applied to
-  constants.
-- `custom_jvp` functions are not here: their rule is honored, see `derived`.
+- `custom_vjp` functions keep their reverse rule for the value. Above order 0 their body is swept,
+  since a reverse rule says nothing about higher forward derivatives; that evaluates the body once
+  more at order 0.
+- `custom_jvp` functions are not here: their rule is honored at every order, see `derived`.
 """
 
 from jax.extend.core import primitives as p
 
-from ..registry import INLINED
+from ..program import Program
+from ..registry import INLINED, rule_for
+from ..sweep import Sweep
 
 
 INLINED.update(
@@ -19,6 +21,23 @@ INLINED.update(
         p.closed_call_p: "call_jaxpr",
         p.call_p: "call_jaxpr",
         p.remat_p: "jaxpr",
-        p.custom_vjp_call_p: "call_jaxpr",
     }
 )
+
+
+@rule_for(p.custom_vjp_call_p)
+def _custom_vjp(equation, k, inputs, outputs, memory):
+    if "body" not in equation.cache:
+        body = Program(equation.params["call_jaxpr"], equation.active, effects=False)
+        equation.cache["body"] = body
+    body = equation.cache["body"]
+    sweep = Sweep.restore(
+        body, [memory[j] for j in sorted(memory)], dict(zip(body.inputs, inputs, strict=True))
+    )
+    nothing = [None] * len(inputs)
+    if k == 1:
+        sweep.advance(nothing)
+        memory[0] = sweep.record()
+    values = sweep.advance(nothing)
+    memory[k] = sweep.record()
+    return values

@@ -18,6 +18,7 @@ import jax.tree_util as jtu
 from jax import lax
 from jax.core import eval_jaxpr
 from jax.extend.core import primitives as p
+from jax.interpreters.ad import zeros_like_aval
 
 from ..jaxprs import open_jaxpr, scan_lengths
 from ..program import Program
@@ -69,12 +70,12 @@ def _cond(equation, k, inputs, outputs, memory):
         return _instantiate_all([values[i] for i in moving], avals), sweep.record()
 
     # Each branch must return the records of all: its own, and zeros in place of the others'.
-    shapes = [jax.eval_shape(lambda which=which: run(which)[1]) for which in range(len(branches))]
+    types = [_types(lambda which=which: run(which)[1]) for which in range(len(branches))]
 
     def branch(which):
         def fun():
             values, own = run(which)
-            rest = jtu.tree_map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+            rest = [jtu.tree_map(zeros_like_aval, record) for record in types]
             return values, [own if i == which else rest[i] for i in range(len(branches))]
 
         return fun
@@ -83,6 +84,13 @@ def _cond(equation, k, inputs, outputs, memory):
     if k == 0:
         return values
     return _spread(equation.output_activity, values)
+
+
+def _types(fun):
+    """The types of what a function returns, as a pytree, without evaluating it."""
+    types = []
+    jax.eval_shape(lambda: types.append(jtu.tree_map(jax.typeof, fun())))
+    return types[0]
 
 
 # --- scan
@@ -196,7 +204,8 @@ class _While:
         self.num_cond, self.num_body = params["cond_nconsts"], params["body_nconsts"]
         _, consts, carried = self.split(list(active))
         while True:
-            self.body = Program(params["body_jaxpr"], consts + carried)
+            # Effects have happened at order 0, which is the primitive itself.
+            self.body = Program(params["body_jaxpr"], consts + carried, effects=False)
             moved = [a or b for a, b in zip(carried, self.body.output_activity, strict=True)]
             if moved == carried:
                 break

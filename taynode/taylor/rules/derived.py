@@ -49,6 +49,7 @@ def _from_jvp(equation: Equation) -> Program:
         known=range(num_outputs),
         wanted=range(num_outputs, num_outputs + len(outputs)),
         origin=equation,
+        effects=False,
     )
 
 

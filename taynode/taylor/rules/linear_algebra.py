@@ -5,6 +5,7 @@ qr, eigh, svd, ...) follow from their JVP rules, which are built of these solves
 """
 
 import jax.numpy as jnp
+from jax import lax
 from jax.extend.core import primitives as p
 
 from ..program import Equation, Program
@@ -29,7 +30,8 @@ def _triangular_solve(equation, k, inputs, outputs, memory):
         if a[j] is not None and x[k - j] is not None:
             matrix = _effective_matrix(a[j], equation.params)
             left = equation.params["left_side"]
-            total = add(total, matrix @ x[k - j] if left else x[k - j] @ matrix)
+            factors = (matrix, x[k - j]) if left else (x[k - j], matrix)
+            total = add(total, jnp.matmul(*factors, precision=lax.Precision.HIGHEST))
     rest = subtract(b[k], total)
     return [None] if rest is None else equation.bind(a[0], rest)
 
@@ -51,14 +53,16 @@ def _linear_solve(equation, k, inputs, outputs, memory):
     lengths = equation.params["const_lengths"]
     num_consts = sum(lengths)
     consts, rhs = inputs[:num_consts], inputs[num_consts:]
+    # Behind the solution there may be auxiliary outputs of the solver; as in JAX, they do not move.
+    x, no_aux = outputs[: len(rhs)], [None] * (len(outputs) - len(rhs))
     rest = [b[k] for b in rhs]
     if _matrix_moves(equation):
-        product = _product_without_last(equation, k, consts[: lengths.matvec], outputs, memory)
+        product = _product_without_last(equation, k, consts[: lengths.matvec], x, memory)
         rest = [subtract(b, r) for b, r in zip(rest, product, strict=True)]
     if all(r is None for r in rest):
         return [None] * len(outputs)
-    rest = [instantiate(r, aval) for r, aval in zip(rest, equation.out_avals, strict=True)]
-    return equation.bind(*(c[0] for c in consts), *rest)
+    rest = [instantiate(r, aval) for r, aval in zip(rest, equation.out_avals, strict=False)]
+    return equation.bind(*(c[0] for c in consts), *rest)[: len(rhs)] + no_aux
 
 
 def _product_without_last(equation, k, consts, x, memory):
