@@ -1,7 +1,6 @@
 """Time, memory and exact counts of compiled functions."""
 
 import dataclasses
-import os
 import platform
 import statistics
 import time
@@ -75,5 +74,4 @@ def machine() -> str:
             model = next(line.split(":")[1].strip() for line in file if "model name" in line)
     except (OSError, StopIteration):
         pass
-    python = platform.python_version()
-    return f"{model}, {os.cpu_count()} cores, Python {python}, jax {jax.__version__}"
+    return f"{model}, Python {platform.python_version()}, jax {jax.__version__}"

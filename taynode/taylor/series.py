@@ -117,17 +117,6 @@ def convolve_self(u, k: int, start: int = 0) -> Coefficient:
     return total
 
 
-def chain(k: int, u, slope) -> Coefficient:
-    """Coefficient k of y where y' = slope * u': `k y_k = sum over j of j u_j slope_(k-j)`.
-
-    The term j = k needs no factor, so orders up to 1 cost a single product.
-    """
-    total = None
-    for j in range(1, k):
-        total = add(total, multiply(scale(u[j], j), slope[k - j]))
-    return add(divide(total, k), multiply(u[k], slope[0]))
-
-
 def instantiate(x: Coefficient, aval: Any) -> Any:
     """`x`, with a structural zero turned into an array of zeros of the type `aval`."""
     if x is None:

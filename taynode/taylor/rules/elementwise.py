@@ -10,39 +10,52 @@ import math
 from jax import lax
 from jax.extend.core import primitives as p
 
+from ..chain import chain, from_slope
 from ..registry import rule_for, RULES
-from ..series import (
-    add,
-    chain,
-    convolve_self,
-    divide,
-    multiply,
-    negate,
-    quotient,
-    scale,
-    subtract,
-    typed,
-)
+from ..series import add, convolve_self, divide, multiply, negate, quotient, scale, subtract, typed
 from .derived import from_derivative
 
 
-@rule_for(p.exp_p)
-def _exp(equation, k, inputs, outputs, memory):
-    return [chain(k, inputs[0], outputs[0])]
+def _slope_of_expm1(m, u, y):
+    # exp(u) has the coefficients of expm1(u), except for its value.
+    return lax.exp(u[0]) if m == 0 else y[m]
 
 
-@rule_for(p.exp2_p)
-def _exp2(equation, k, inputs, outputs, memory):
-    return [scale(chain(k, inputs[0], outputs[0]), math.log(2))]
+def _slope_of_tanh(m, u, y):
+    # 1 - tanh(u)^2 is 4 s(2u) s(-2u), which keeps its relative accuracy in saturation.
+    if m > 0:
+        return negate(convolve_self(y, m))
+    twice = lax.mul(u[0], typed(2, u[0]))
+    return scale(lax.mul(lax.logistic(twice), lax.logistic(lax.neg(twice))), 4)
 
 
-@rule_for(p.expm1_p)
-def _expm1(equation, k, inputs, outputs, memory):
-    # The slope exp(u) has the same coefficients as expm1(u), except for its value.
-    (u,), (y,) = inputs, outputs
-    if k == 1:
-        memory[0] = lax.exp(u[0])
-    return [chain(k, u, {0: memory[0]} | {j: y[j] for j in range(1, k)})]
+def _slope_of_logistic(m, u, y):
+    # y (1 - y), where 1 - y has value s(-u) and moves as -y does.
+    if m == 0:
+        return lax.mul(y[0], lax.logistic(lax.neg(u[0])))
+    imbalance = lax.sub(lax.full_like(y[0], 1), lax.mul(y[0], typed(2, y[0])))
+    return subtract(multiply(y[m], imbalance), convolve_self(y, m, 1))
+
+
+def _circular(partner, sign_of_slope, sign_back):
+    """The slope of y, up to a sign, is its partner, whose slope is y up to another sign."""
+
+    def slope(m, u, y):
+        value = partner(u[0]) if m == 0 else scale(chain(m, u, y), sign_back)
+        return scale(value, sign_of_slope)
+
+    return from_slope(slope)
+
+
+RULES[p.exp_p] = from_slope(lambda m, u, y: y[m])
+RULES[p.exp2_p] = from_slope(lambda m, u, y: scale(y[m], math.log(2)))
+RULES[p.expm1_p] = from_slope(_slope_of_expm1)
+RULES[p.tanh_p] = from_slope(_slope_of_tanh)
+RULES[p.logistic_p] = from_slope(_slope_of_logistic)
+RULES[p.sin_p] = _circular(lax.cos, 1, -1)
+RULES[p.cos_p] = _circular(lax.sin, -1, 1)
+RULES[p.sinh_p] = _circular(lax.cosh, 1, 1)
+RULES[p.cosh_p] = _circular(lax.sinh, 1, 1)
 
 
 @rule_for(p.log_p)
@@ -65,62 +78,6 @@ def _logarithm(u, y, k, argument):
     for j in range(1, k):
         total = add(total, scale(multiply(y[j], u[k - j]), j))
     return quotient(subtract(u[k], divide(total, k)), argument)
-
-
-@rule_for(p.sin_p)
-def _sin(equation, k, inputs, outputs, memory):
-    return _circular(k, inputs[0], outputs[0], memory, lax.cos, -1, first=True)
-
-
-@rule_for(p.cos_p)
-def _cos(equation, k, inputs, outputs, memory):
-    return _circular(k, inputs[0], outputs[0], memory, lax.sin, -1, first=False)
-
-
-@rule_for(p.sinh_p)
-def _sinh(equation, k, inputs, outputs, memory):
-    return _circular(k, inputs[0], outputs[0], memory, lax.cosh, 1, first=True)
-
-
-@rule_for(p.cosh_p)
-def _cosh(equation, k, inputs, outputs, memory):
-    return _circular(k, inputs[0], outputs[0], memory, lax.sinh, 1, first=False)
-
-
-def _circular(k, u, y, memory, partner, sign, *, first):
-    """A pair s' = c u', c' = sign s u' of which `y` is one; the other is kept in memory.
-
-    The partner is kept one order behind: the last order needs it only up to k - 1.
-    """
-    signs = (1, sign) if first else (sign, 1)
-    memory[k - 1] = partner(u[0]) if k == 1 else scale(chain(k - 1, u, y), signs[1])
-    return [scale(chain(k, u, memory), signs[0])]
-
-
-@rule_for(p.tanh_p)
-def _tanh(equation, k, inputs, outputs, memory):
-    # The slope 1 - tanh(u)^2 is 4 s(2u) s(-2u), which keeps its relative accuracy in saturation.
-    (u,), (y,) = inputs, outputs
-    if k == 1:
-        twice = lax.mul(u[0], typed(2, u[0]))
-        memory[0] = scale(lax.mul(lax.logistic(twice), lax.logistic(lax.neg(twice))), 4)
-    else:
-        memory[k - 1] = negate(convolve_self(y, k - 1))
-    return [chain(k, u, memory)]
-
-
-@rule_for(p.logistic_p)
-def _logistic(equation, k, inputs, outputs, memory):
-    # The slope is y (1 - y), where 1 - y has value s(-u) and moves as -y does.
-    (u,), (y,) = inputs, outputs
-    if k == 1:
-        complement = lax.logistic(lax.neg(u[0]))
-        memory[0] = lax.mul(y[0], complement)
-        memory[-1] = lax.sub(complement, y[0])
-    else:
-        m = k - 1
-        memory[m] = subtract(multiply(y[m], memory[-1]), convolve_self(y, m, 1))
-    return [chain(k, u, memory)]
 
 
 def _one_minus_square(x):

@@ -1,0 +1,62 @@
+"""The chain rule for series: y = f(u) has y' = f'(u) u'.
+
+With s = f'(u) this gives `k y_k = sum over j of j u_j s_(k-j)`. It also gives the derivative of one
+coefficient with respect to another in closed form, dy_k/du_j = s_(k-j), so that the reverse pass
+needs the coefficients of s alone: half the work, and a third of the memory, of differentiating
+through the recurrences that computed them.
+"""
+
+import functools as ft
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from .registry import Rule
+from .series import add, Coefficient, divide, multiply, scale
+
+
+# `slope(m, u, y)` is coefficient m of s, from coefficients up to m of u and y = f(u).
+Slope = Callable[[int, Any, Any], Coefficient]
+
+
+def chain(k: int, u: Any, slopes: Any) -> Coefficient:
+    """Coefficient k of y where y' = s u', from the coefficients of u and s.
+
+    The term j = k needs no factor, so order 1 costs a single product.
+    """
+    total = None
+    for j in range(1, k):
+        total = add(total, multiply(scale(u[j], j), slopes[k - j]))
+    return add(divide(total, k), multiply(u[k], slopes[0]))
+
+
+def from_slope(slope: Slope) -> Rule:
+    """The rule of an elementwise function from the recurrence of its derivative's coefficients."""
+
+    def step(equation, k, inputs, outputs, memory):
+        (u,), (y,) = inputs, outputs
+        memory[k - 1] = slope(k - 1, u, y)
+        u, y = [u[j] for j in range(k + 1)], [y[j] for j in range(k)]
+        return [_coefficient(slope, k, u, y, [memory[j] for j in range(k)])]
+
+    return Rule(step)
+
+
+@ft.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _coefficient(slope, k, u, y, slopes):
+    return chain(k, u, slopes)
+
+
+@_coefficient.defjvp
+def _coefficient_jvp(slope, k, primals, tangents):
+    u, y, slopes = primals
+    du, _, _ = tangents
+    value = _coefficient(slope, k, u, y, slopes)
+    if value is None:
+        return None, None
+    slopes = [*slopes, slope(k, u, [*y, value])]
+    tangent = None
+    for j in range(k + 1):
+        tangent = add(tangent, multiply(slopes[k - j], du[j]))
+    return value, tangent
