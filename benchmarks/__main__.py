@@ -1,6 +1,6 @@
 """`python -m benchmarks`: measure everything, on one core and on all of them.
 
-With `--write`, the tables go into README.md. With `--cores N`, only that number of cores is measured.
+With `--write`, the tables go into README.md. With `--cores N`, only N cores are measured.
 """
 
 import argparse
