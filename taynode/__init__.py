@@ -1,5 +1,6 @@
 """Neural differential equations that are cheap to solve."""
 
+from . import solvers as solvers
 from .taylor import (
     jet as jet,
     NoDerivativeError as NoDerivativeError,

@@ -6,8 +6,8 @@ is evaluated once, at order 0.
 """
 
 import functools as ft
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
@@ -15,6 +15,9 @@ from jax.extend.core import Jaxpr, JaxprEqn, Literal
 from .errors import no_derivative
 from .jaxprs import bind, open_jaxpr
 from .registry import ANY, INLINED, Rule, RULES, ZERO_DERIVATIVE
+
+
+T = TypeVar("T")
 
 
 class Equation:
@@ -40,8 +43,13 @@ class Equation:
         self.active = tuple(active)
         self.in_avals = [v.aval for v in eqn.invars]
         self.out_avals = [v.aval for v in eqn.outvars]
-        # What a rule derives from the static facts above, such as the program of a loop's body.
-        self.cache: dict[str, Any] = {}
+        self._derived: dict[str, Any] = {}
+
+    def derive(self, name: str, build: Callable[[], T]) -> T:
+        """What a rule derives from the static facts, such as the program of a loop, built once."""
+        if name not in self._derived:
+            self._derived[name] = build()
+        return self._derived[name]
 
     @ft.cached_property
     def rule(self) -> Rule:
@@ -56,7 +64,7 @@ class Equation:
         moving = [is_inexact(aval) for aval in self.out_avals]
         if self.rule.activity is None:
             return moving
-        precise = self.rule.activity(self.params, self.active)
+        precise = self.rule.activity(self)
         return [a and b for a, b in zip(moving, precise, strict=True)]
 
     def bind(self, *values: Any, **changes: Any) -> list[Any]:

@@ -18,14 +18,14 @@ class Rule:
     - `linear(equation)`: whether order k reads nothing of lower orders but constants. Loops then
         need not store the operands.
     - `owns_primal`: `step` is called for k = 0 too. Otherwise order 0 is the primitive itself.
-    - `activity(params, active)`: which outputs move, given which inputs do. By default each inexact
-        output of an equation with a moving input.
+    - `activity(equation)`: which outputs move. By default each inexact output of an equation with a
+        moving input.
     """
 
     step: Callable[..., Sequence[Any]]
     linear: Callable[[Any], bool] = lambda equation: False
     owns_primal: bool = False
-    activity: Callable[[dict[str, Any], Sequence[bool]], Sequence[bool]] | None = None
+    activity: Callable[[Any], Sequence[bool]] | None = None
 
 
 RULES: dict[Primitive, Rule] = {}

@@ -27,10 +27,9 @@ INLINED.update(
 
 @rule_for(p.custom_vjp_call_p)
 def _custom_vjp(equation, k, inputs, outputs, memory):
-    if "body" not in equation.cache:
-        body = Program(equation.params["call_jaxpr"], equation.active, effects=False)
-        equation.cache["body"] = body
-    body = equation.cache["body"]
+    body = equation.derive(
+        "body", lambda: Program(equation.params["call_jaxpr"], equation.active, effects=False)
+    )
     sweep = Sweep.restore(
         body, [memory[j] for j in sorted(memory)], dict(zip(body.inputs, inputs, strict=True))
     )

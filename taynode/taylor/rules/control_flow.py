@@ -21,7 +21,7 @@ from jax.extend.core import primitives as p
 from jax.interpreters.ad import zeros_like_aval
 
 from ..jaxprs import open_jaxpr, scan_lengths
-from ..program import Program
+from ..program import Equation, Program
 from ..registry import rule_for
 from ..series import instantiate, Series
 from ..sweep import Sweep
@@ -44,21 +44,22 @@ def _spread(active, values):
 # --- cond and switch
 
 
-def _branches(params, active) -> list[Program]:
-    return [Program(branch, active[1:]) for branch in params["branches"]]
+def _branches(equation: Equation) -> list[Program]:
+    return equation.derive(
+        "branches",
+        lambda: [Program(b, equation.active[1:]) for b in equation.params["branches"]],
+    )
 
 
-def _cond_activity(params, active):
-    branches = [branch.output_activity for branch in _branches(params, active)]
-    return [any(outputs) for outputs in zip(*branches, strict=True)]
+def _cond_activity(equation):
+    activities = [branch.output_activity for branch in _branches(equation)]
+    return [any(outputs) for outputs in zip(*activities, strict=True)]
 
 
 @rule_for(p.cond_p, owns_primal=True, activity=_cond_activity)
 def _cond(equation, k, inputs, outputs, memory):
     index, *operands = inputs
-    if "branches" not in equation.cache:
-        equation.cache["branches"] = _branches(equation.params, equation.active)
-    branches = equation.cache["branches"]
+    branches = _branches(equation)
     moving = [i for i, moves in enumerate(equation.output_activity) if k == 0 or moves]
     avals = [equation.out_avals[i] for i in moving]
     records = [memory[j] for j in range(k)]
@@ -126,15 +127,13 @@ class _Scan:
         return values[: self.num_consts], values[self.num_consts : middle], values[middle:]
 
 
-def _scan_activity(params, active):
-    return _Scan(params, active).output_activity
+def _scan_of(equation: Equation) -> _Scan:
+    return equation.derive("scan", lambda: _Scan(equation.params, equation.active))
 
 
-@rule_for(p.scan_p, owns_primal=True, activity=_scan_activity)
+@rule_for(p.scan_p, owns_primal=True, activity=lambda equation: _scan_of(equation).output_activity)
 def _scan(equation, k, inputs, outputs, memory):
-    if "scan" not in equation.cache:
-        equation.cache["scan"] = _Scan(equation.params, equation.active)
-    scan: _Scan = equation.cache["scan"]
+    scan = _scan_of(equation)
     body, num_carry = scan.body, scan.num_carry
     consts, init, xs = scan.consts_carry_xs(inputs)
     slots, _, _ = scan.consts_carry_xs(body.inputs)
@@ -219,15 +218,13 @@ class _While:
         return values[: self.num_cond], values[self.num_cond : middle], values[middle:]
 
 
-def _while_activity(params, active):
-    return _While(params, active).carried
+def _while_of(equation: Equation) -> _While:
+    return equation.derive("while", lambda: _While(equation.params, equation.active))
 
 
-@rule_for(p.while_p, activity=_while_activity)
+@rule_for(p.while_p, activity=lambda equation: _while_of(equation).carried)
 def _while(equation, k, inputs, outputs, memory):
-    if "while" not in equation.cache:
-        equation.cache["while"] = _While(equation.params, equation.active)
-    loop: _While = equation.cache["while"]
+    loop = _while_of(equation)
     cond_consts, body_consts, init = loop.split(inputs)
     carry_avals = loop.split(equation.in_avals)[2]
     orders = range(k + 1)

@@ -81,12 +81,9 @@ def _operands(equation: Equation, k: int, inputs: list[Any]) -> list[Any]:
 
 def _step(build: Callable[[Equation], Program]):
     def step(equation, k, inputs, outputs, memory):
-        if "program" not in equation.cache:
-            equation.cache["program"] = build(equation)
-            equation.cache["linear"] = _is_linear(equation, equation.cache["program"])
-        if equation.cache["linear"]:
+        program = equation.derive("tangent", lambda: build(equation))
+        if equation.derive("linear", lambda: _is_linear(equation, program)):
             return equation.bind(*_operands(equation, k, inputs))
-        program = equation.cache["program"]
         num_values, num_outputs = len(inputs), len(outputs)
         slots = program.inputs
         shared = dict(zip(slots[:num_values], inputs, strict=True))

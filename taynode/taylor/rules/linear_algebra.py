@@ -71,10 +71,8 @@ def _product_without_last(equation, k, consts, x, memory):
     A sweep of the product stands at order k - 2; its order k - 1 can be completed only now that
     x_[k-1] is known.
     """
-    if "matvec" not in equation.cache:
-        active = (*equation.active[: len(consts)], *(True for _ in x))
-        equation.cache["matvec"] = Program(equation.params["jaxprs"].matvec, active)
-    program = equation.cache["matvec"]
+    active = (*equation.active[: len(consts)], *(True for _ in x))
+    program = equation.derive("matvec", lambda: Program(equation.params["jaxprs"].matvec, active))
     shared = dict(zip(program.inputs, consts, strict=False))
     sweep = Sweep.restore(program, [memory[j] for j in range(k - 1)], shared)
     given = [None] * len(consts)

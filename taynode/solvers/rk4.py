@@ -1,0 +1,40 @@
+"""The classic Runge-Kutta method."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import diffrax as dfx
+import numpy as np
+
+from .continuous import AbstractContinuousExtension, continuous_weights, tableau
+
+
+# The embedded method is the midpoint rule.
+_RK4 = tableau(
+    a=[[1 / 2], [0, 1 / 2], [0, 0, 1]],
+    b_sol=[1 / 6, 1 / 3, 1 / 3, 1 / 6],
+    b_error=[1 / 6, -2 / 3, 1 / 3, 1 / 6],
+)
+
+
+class _RK4Interpolation(AbstractContinuousExtension):
+    weights: ClassVar[np.ndarray] = continuous_weights(_RK4, order=3, degree=3)
+
+
+class RK4(dfx.AbstractERK):
+    """The classic fourth-order Runge-Kutta method.
+
+    Uses 4 stages and 3rd order dense output. Meant for fixed steps; its error estimate, from an
+    embedded method of order 2, is safe but wasteful.
+
+    Reference: W. Kutta, Beitrag zur naeherungsweisen Integration totaler Differentialgleichungen,
+    Zeitschrift fuer Mathematik und Physik 46, 1901.
+    """
+
+    tableau: ClassVar[Any] = _RK4
+    interpolation_cls: ClassVar[Callable[..., Any]] = _RK4Interpolation
+
+    def order(self, terms):
+        """The order of the result."""
+        del terms
+        return 4
