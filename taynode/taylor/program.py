@@ -186,7 +186,7 @@ class Program:
         """Keep what the outputs need, and tell what they need above order 0."""
         needed = set(self.outputs)
         needed_above = {slot for slot in self.outputs if self.active[slot]}
-        kept, moving = [], []
+        kept = []
         for equation in reversed(self.equations):
             above = any(slot in needed_above for slot in equation.outputs)
             effects = self.effects and equation.eqn.effects
@@ -195,12 +195,12 @@ class Program:
             kept.append(equation)
             needed.update(equation.inputs)
             if above:
-                moving.append(equation)
                 needed_above.update(s for s in equation.inputs if self.active[s])
         self.equations = kept[::-1]
-        # Equations that go on above order 0, by position: those with an active output in use.
-        indices = {id(equation) for equation in moving}
-        self.moving = [i for i, e in enumerate(self.equations) if id(e) in indices]
+        # Equations that go on above order 0, by position.
+        self.moving = [
+            i for i, e in enumerate(self.equations) if not needed_above.isdisjoint(e.outputs)
+        ]
         self.constants = {s: v for s, v in self.constants.items() if s in needed}
 
     @ft.cached_property

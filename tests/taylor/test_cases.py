@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 import math
+import pathlib
+import re
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ import pytest
 
 import taynode as tn
 
+from . import cases
 from .case import Case, inexact_leaves, reference_values
 from .make_references import all_cases, as_numbers, load
 
@@ -67,6 +70,22 @@ def compare(case: Case, values: list[list[np.ndarray]], reference: np.ndarray) -
 def test_there_are_at_least_400_cases_and_each_has_its_reference():
     assert len(CASES) >= 400
     assert CASES.keys() == REFERENCES.keys()
+
+
+@pytest.mark.parametrize("module", [jax.nn, jnp.linalg])
+def test_no_public_function_was_forgotten(module):
+    # They work on low-precision formats that are scaled in blocks, on GPUs only.
+    elsewhere = {"get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"}
+    sources = "".join(path.read_text() for path in pathlib.Path(cases.__file__).parent.glob("*.py"))
+    missing = [
+        name
+        for name, value in vars(module).items()
+        if callable(value)
+        and not name.startswith("_")
+        and name not in elsewhere
+        and not re.search(rf"\.{name}\b", sources)
+    ]
+    assert not missing
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
