@@ -1,6 +1,23 @@
 """Neural differential equations that are cheap to solve."""
 
 from . import solvers as solvers
+from .augment import regularized as regularized, StateNorm as StateNorm
+from .initial_step import initial_step_size as initial_step_size
+from .quadrature import (
+    AbstractQuadrature as AbstractQuadrature,
+    Augmented as Augmented,
+    Backward as Backward,
+    Sampled as Sampled,
+)
+from .regularizers import (
+    AbstractRegularizer as AbstractRegularizer,
+    DirectionalDerivative as DirectionalDerivative,
+    JacobianFrobenius as JacobianFrobenius,
+    KineticEnergy as KineticEnergy,
+    RNODE as RNODE,
+    TotalDerivative as TotalDerivative,
+)
+from .solve import diffeqsolve as diffeqsolve
 from .taylor import (
     jet as jet,
     NoDerivativeError as NoDerivativeError,

@@ -1,5 +1,6 @@
 """Explicit solvers that diffrax lacks. Each is a diffrax solver; its order is tested two ways."""
 
+from .adams import Adams as Adams, AdamsController as AdamsController, AdamsError as AdamsError
 from .cash_karp import CashKarp as CashKarp
 from .fehlberg12 import Fehlberg12 as Fehlberg12
 from .owren_zennaro import OwrenZennaro4 as OwrenZennaro4, OwrenZennaro5 as OwrenZennaro5

@@ -1,7 +1,7 @@
 """Taylor expansion of the solution of an ordinary differential equation."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -67,8 +67,29 @@ def taylor_coefficients(
     ]
 
 
-def _sweep_solution(vector_field, t, y, args, order) -> list[Any]:
-    """The normalized coefficients 0 .. order - 1 of the vector field along the solution."""
+def derivative_of_part(
+    vector_field: Callable[[Any, Any, Any], Any],
+    t: Any,
+    y: Any,
+    args: Any,
+    *,
+    order: int,
+    where: Callable[[Any], Any],
+) -> tuple[Any, Any]:
+    """The slope of the whole state, and `where` of its derivative of this order.
+
+    Above the slope, only what this part of the state depends on is swept.
+    """
+    rates = _sweep_solution(vector_field, t, y, args, order, where)
+    part = where(rates[-1])
+    return rates[0], jtu.tree_map(lambda x: scale(x, math.factorial(order - 1)), part)
+
+
+def _sweep_solution(vector_field, t, y, args, order, where=None) -> list[Any]:
+    """The normalized coefficients 0 .. order - 1 of the vector field along the solution.
+
+    With `where`, leaves that this part of the state does not depend on are zero above order 0.
+    """
     _check_order(order)
     t = jnp.asarray(t)
     if t.ndim or jnp.iscomplexobj(t):
@@ -88,7 +109,8 @@ def _sweep_solution(vector_field, t, y, args, order) -> list[Any]:
     )
     _check_like_state(y, out_shape)
 
-    sweep = Sweep(Program(closed, [True] * (1 + len(leaves))))
+    charged = range(len(leaves)) if where is None else _leaves_of(where, y)
+    sweep = Sweep(_program_of(closed, charged))
     avals = [jax.typeof(leaf) for leaf in leaves]
     inputs: list[Coefficient] = [t, *leaves]
     rates = []
@@ -105,6 +127,26 @@ def _sweep_solution(vector_field, t, y, args, order) -> list[Any]:
         treedef.unflatten(instantiate(r, aval) for r, aval in zip(rate, avals, strict=True))
         for rate in rates
     ]
+
+
+def _leaves_of(where: Callable[[Any], Any], y: Any) -> list[int]:
+    """Which leaves of `y`, by position, a part of it is made of."""
+    closed = jax.make_jaxpr(lambda y: jtu.tree_leaves(where(y)))(y)
+    used = {id(v) for eqn in closed.jaxpr.eqns for v in eqn.invars}
+    used.update(id(v) for v in closed.jaxpr.outvars)
+    return [i for i, v in enumerate(closed.jaxpr.invars) if id(v) in used]
+
+
+def _program_of(closed: Any, charged: Iterable[int]) -> Program:
+    """The vector field with those outputs moving on which the charged ones depend, over time."""
+    moving = set(charged)
+    while True:
+        program = Program(closed, [True] * len(closed.in_avals), moving=sorted(moving))
+        _, *leaves = program.moving_inputs
+        needed = {i for i, is_needed in enumerate(leaves) if is_needed}
+        if needed <= moving:
+            return program
+        moving |= needed
 
 
 def _check_order(order: int) -> None:

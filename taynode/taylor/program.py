@@ -82,6 +82,8 @@ class Program:
     - `known`: indices of outputs whose series the caller supplies; they become further inputs, all
         of them active if inexact, and the equations that would compute them are dropped.
     - `wanted`: indices of the outputs to keep; all by default.
+    - `moving`: indices of the outputs (among those kept) that are needed above order 0; all by
+        default.
     - `origin`: the equation of another program that this one is the derivative of, for messages.
     - `effects`: whether side effects happen. They should not where the same values were computed
         before, with theirs.
@@ -94,6 +96,7 @@ class Program:
         *,
         known: Sequence[int] = (),
         wanted: Sequence[int] | None = None,
+        moving: Sequence[int] | None = None,
         origin: Equation | None = None,
         effects: bool = True,
     ):
@@ -122,6 +125,8 @@ class Program:
                 supplied[var] = slot
         outputs = self._inline(jaxpr, env, supplied)
         self.outputs = outputs if wanted is None else [outputs[i] for i in wanted]
+        every = range(len(self.outputs))
+        self.moving_outputs = set(every if moving is None else moving)
         self._prune()
 
     def _new_slot(self, aval: Any, active: bool) -> int:
@@ -185,7 +190,8 @@ class Program:
     def _prune(self) -> None:
         """Keep what the outputs need, and tell what they need above order 0."""
         needed = set(self.outputs)
-        needed_above = {slot for slot in self.outputs if self.active[slot]}
+        moving = [self.outputs[i] for i in self.moving_outputs]
+        needed_above = {slot for slot in moving if self.active[slot]}
         kept = []
         for equation in reversed(self.equations):
             above = any(slot in needed_above for slot in equation.outputs)
@@ -201,6 +207,8 @@ class Program:
         self.moving = [
             i for i, e in enumerate(self.equations) if not needed_above.isdisjoint(e.outputs)
         ]
+        # Inputs whose coefficients above order 0 are read.
+        self.moving_inputs = [slot in needed_above for slot in self.inputs]
         self.constants = {s: v for s, v in self.constants.items() if s in needed}
 
     @ft.cached_property

@@ -34,7 +34,7 @@ class Sweep:
         """Take the next coefficient of each input, return that of each output.
 
         Constant inputs have their value at order 0 and `None` above; what is given for a shared
-        input is ignored.
+        input is ignored. Outputs that are not needed above order 0 are `None` there.
         """
         self.order += 1
         k, program = self.order, self.program
@@ -43,7 +43,10 @@ class Sweep:
                 self.series[slot][self.order] = value
         for i in range(len(program.equations)) if k == 0 else program.moving:
             self._advance_equation(i, k)
-        return [self.series[slot][k] for slot in program.outputs]
+        return [
+            self.series[slot][k] if k == 0 or i in program.moving_outputs else None
+            for i, slot in enumerate(program.outputs)
+        ]
 
     def _advance_equation(self, i: int, k: int) -> None:
         equation = self.program.equations[i]

@@ -1,0 +1,5 @@
+try:
+    from .solvers.adams import Adams, AdamsController
+except ImportError:
+    class Adams: pass
+    class AdamsController: pass

@@ -1,0 +1,157 @@
+"""The integral as one more component of the state."""
+
+import abc
+from typing import Any
+
+import diffrax as dfx
+import equinox as eqx
+import jax.tree_util as jtu
+
+from .._types import Key
+from ..augment import (
+    AugmentedField,
+    AugmentedState,
+    CostateField,
+    finalize,
+    initial_states,
+    without_penalty,
+    zero_penalty,
+)
+from ..integrate import integrate, is_subsaveat, Problem, with_fields
+from .base import AbstractQuadrature, Outcome
+
+
+class AbstractAugmented(AbstractQuadrature):
+    """Solves for the state and the penalty in one call."""
+
+    @abc.abstractmethod
+    def moving(self, field: AugmentedField, problem: Problem) -> Any:
+        """The vector field of the augmented state."""
+
+    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Outcome:
+        """Augment, solve, and take the state and the penalty apart again."""
+        if problem.solver_state is not None:
+            raise ValueError(
+                f"`solver_state` is that of the plain system, and `{type(self).__name__}()` solves "
+                "a larger one. Use `quadrature=tn.Sampled()` to go on from a solver's state."
+            )
+        states = initial_states(regularizer, problem.y0, problem.args, key)
+        field = AugmentedField(problem.terms.vector_field, regularizer, states)
+        zero = zero_penalty(field, problem.t0, problem.y0, problem.args)
+        larger = problem.replace(
+            terms=dfx.ODETerm(self.moving(field, problem)),
+            y0=AugmentedState(problem.y0, zero),
+            event=_plain_event(problem.event),
+        )
+        solution, integrals = (_whole if problem.is_backsolve else _apart)(larger)
+        integrals = jtu.tree_map(lambda x: x * problem.direction.astype(x.dtype), integrals)
+        solution = with_fields(
+            solution,
+            interpolation=without_penalty(solution.interpolation),
+            solver_state=without_penalty(solution.solver_state),
+        )
+        penalty = finalize(regularizer, integrals, problem.t0, problem.t1)
+        # Every evaluation of the solver is one of the rate; those that choose a step are not.
+        evaluations = solution.stats["nfe"] - solution.stats["num_probes"]
+        return Outcome(solution, penalty, evaluations)
+
+
+class Augmented(AbstractAugmented):
+    """The quadrature of the paper: the integral rides in the solver's state.
+
+    The penalty is as exact as the solution. The rate is evaluated at each stage of the solver, so a
+    solve costs several times that of the plain system; `Sampled` is far cheaper for training. The
+    penalty takes no part in step-size control, forwards or backwards.
+    """
+
+    def moving(self, field: AugmentedField, problem: Problem) -> Any:
+        """Both move."""
+        del problem
+        return field
+
+
+class Backward(AbstractAugmented):
+    """The released code's trick: the gradient of the penalty without its value.
+
+    Forwards the plain system is solved; the rate enters where derivatives are taken. The penalty
+    reads 0, with `stats["penalty_known"]` False, and has the gradient of `Augmented`, if the loss
+    is linear in the penalty. For `diffrax.BacksolveAdjoint`, where the paper used it, and equally
+    for the other adjoints that differentiate in reverse.
+    """
+
+    def moving(self, field: AugmentedField, problem: Problem) -> Any:
+        """The penalty moves in the derivatives alone."""
+        if isinstance(problem.adjoint, dfx.ForwardMode):
+            raise ValueError(
+                "`quadrature=Backward()` exists in reverse-mode differentiation only, so it cannot "
+                "be used with `adjoint=ForwardMode()`; use `Augmented()` or `Sampled()`."
+            )
+        # A function may close over the parameters that one differentiates for.
+        vector_field = eqx.filter_closure_convert(
+            field.vector_field, problem.t0, problem.y0, problem.args
+        )
+        return CostateField(eqx.tree_at(lambda f: f.vector_field, field, vector_field))
+
+    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Outcome:
+        """Solve, and report that the value of the penalty is not known."""
+        solution, penalty, _, _ = super().solve(problem, regularizer, key)
+        return Outcome(solution, penalty, 0, known=False)
+
+
+class _PlainSave(eqx.Module):
+    """What the user saves, of the state alone."""
+
+    fn: Any
+
+    def __call__(self, t: Any, state: AugmentedState, args: Any) -> Any:
+        return self.fn(t, state.y, args)
+
+
+class _PlainCondition(eqx.Module):
+    """An event's condition, which sees the plain system alone."""
+
+    fn: Any
+
+    def __call__(self, t: Any, y: AugmentedState, args: Any, *, terms: Any, **others: Any) -> Any:
+        return self.fn(t, y.y, args, terms=without_penalty(terms), **others)
+
+
+def _plain_event(event: dfx.Event | None) -> dfx.Event | None:
+    if event is None:
+        return None
+    conditions = jtu.tree_map(_PlainCondition, event.cond_fn, is_leaf=callable)
+    return dfx.Event(conditions, event.root_finder, event.direction)
+
+
+def _save_penalty(t: Any, state: AugmentedState, args: Any) -> Any:
+    del t, args
+    return state.penalty
+
+
+def _apart(problem: Problem) -> tuple[dfx.Solution, Any]:
+    """Save the state as the user wants it, and the penalty at the end."""
+    saveat = problem.saveat
+    plain = jtu.tree_map(
+        lambda sub: eqx.tree_at(lambda s: s.fn, sub, _PlainSave(sub.fn)),
+        saveat.subs,
+        is_leaf=is_subsaveat,
+    )
+    subs = plain, dfx.SubSaveAt(t1=True, fn=_save_penalty)
+    saveat = eqx.tree_at(lambda s: s.subs, saveat, subs, is_leaf=lambda x: x is None)
+    solution = integrate(problem.replace(saveat=saveat))
+    (ts, _), (ys, penalties) = solution.ts, solution.ys
+    return with_fields(solution, ts=ts, ys=ys), jtu.tree_map(lambda x: x[0], penalties)
+
+
+def _whole(problem: Problem) -> tuple[dfx.Solution, Any]:
+    """`BacksolveAdjoint` saves nothing but whole states, all at the same times."""
+    sub = problem.saveat.subs
+    add_end = isinstance(sub, dfx.SubSaveAt) and not sub.t1
+    if add_end:
+        saveat = eqx.tree_at(lambda s: s.subs.t1, problem.saveat, True)
+        problem = problem.replace(saveat=saveat)
+    solution = integrate(problem)
+    penalty = jtu.tree_map(lambda x: x[-1], solution.ys.penalty)
+    keep = slice(None, -1) if add_end else slice(None)
+    ys = jtu.tree_map(lambda x: x[keep], solution.ys.y)
+    return with_fields(solution, ts=solution.ts[keep], ys=ys), penalty

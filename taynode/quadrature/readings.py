@@ -1,0 +1,232 @@
+"""Reading the state at given times, as extra output of a solve that is otherwise unchanged."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+
+from .._types import Y
+from ..integrate import integrate, Problem, with_fields
+
+
+class Readings(NamedTuple):
+    """States at given times; where a solve ended early, the initial state, marked not reached."""
+
+    states: Y
+    reached: Any
+
+
+def read_batch(problem: Problem, times: Any) -> tuple[dfx.Solution, Readings]:
+    """The whole state at each of the times, a vector in any order."""
+    order = jnp.argsort(times * problem.direction)
+    place = jnp.argsort(order)
+    save = _merged if problem.is_backsolve else _separate
+    solution, saved_times, states = save(problem, times[order])
+    reached = jnp.isfinite(saved_times)[place]
+    states = jtu.tree_map(lambda x: x[place], states)
+    start = jtu.tree_map(lambda y: y[None], problem.y0)
+    return solution, Readings(_where(reached, states, start), reached)
+
+
+def read_rows(problem: Problem, times: Any, axis: int) -> tuple[dfx.Solution, Readings]:
+    """Each row of a batch at its own times, an array of points and rows."""
+    implicit = isinstance(problem.solver, dfx.AbstractImplicitSolver)
+    if not (problem.is_backsolve or implicit or problem.event is not None):
+        return _read_rows_while_stepping(problem, times, axis)
+    # In general: read the whole batch at all times, and take from each reading its row.
+    solution, (states, reached) = read_batch(problem, times.reshape(-1))
+    num_points, num_rows = times.shape
+
+    def take(x, y):
+        x = x.reshape(num_points, num_rows, *y.shape)
+        return jnp.diagonal(jnp.moveaxis(x, 2 + axis % y.ndim, 2), axis1=1, axis2=2)
+
+    # The diagonal is the last axis; it belongs where the rows were.
+    states = jtu.tree_map(
+        lambda x, y: jnp.moveaxis(take(x, y), -1, 1 + axis % y.ndim), states, problem.y0
+    )
+    return solution, Readings(states, reached.reshape(times.shape))
+
+
+def check_rows(problem: Problem, axis: int) -> int:
+    """How many rows a joint batch has; refuses what is none."""
+    sizes = set()
+    for path, leaf in jtu.tree_leaves_with_path(problem.y0):
+        if not -leaf.ndim <= axis < leaf.ndim:
+            raise ValueError(
+                f"`batch_axis={axis}` does not exist in `y0{jtu.keystr(path)}`, which has shape "
+                f"{leaf.shape}. All leaves of a joint batch must have it."
+            )
+        sizes.add(leaf.shape[axis])
+    if len(sizes) != 1:
+        raise ValueError(
+            f"`batch_axis={axis}` has different sizes in the leaves of `y0`: {sorted(sizes)}."
+        )
+    row = jtu.tree_map(lambda y: jnp.take(y, jnp.array([0]), axis=axis), problem.y0)
+    slope = eqx.filter_eval_shape(problem.terms.vector_field, problem.t0, row, problem.args)
+    shapes = lambda tree: [jnp.shape(x) for x in jtu.tree_leaves(tree)]
+    if shapes(slope) != shapes(row):
+        raise ValueError(
+            f"`batch_axis={axis}` evaluates the vector field on one row at a time, and for a row "
+            f"of shapes {shapes(row)} it returns {shapes(slope)}. Does `args`, or the vector field, "
+            "hold something per row?"
+        )
+    return sizes.pop()
+
+
+def _separate(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Y]:
+    """Save at the times, apart from what the user saves."""
+    subs = problem.saveat.subs, dfx.SubSaveAt(ts=times)
+    saveat = eqx.tree_at(lambda s: s.subs, problem.saveat, subs, is_leaf=lambda x: x is None)
+    solution = integrate(problem.replace(saveat=saveat))
+    (ts, saved_times), (ys, states) = solution.ts, solution.ys
+    return with_fields(solution, ts=ts, ys=ys), saved_times, states
+
+
+def _merged(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Y]:
+    """`BacksolveAdjoint` has one series of output times: merge both into it, and split it again."""
+    sub = problem.saveat.subs
+    if not isinstance(sub, dfx.SubSaveAt):
+        # Not allowed with this adjoint, which says so itself.
+        return integrate(problem), times, problem.y0
+    own = times[:0] if sub.ts is None else sub.ts
+    merged = jnp.concatenate([own, times])
+    order = jnp.argsort(merged * problem.direction)
+    place = jnp.argsort(order)
+    saveat = eqx.tree_at(
+        lambda s: s.subs.ts, problem.saveat, merged[order], is_leaf=lambda x: x is None
+    )
+    solution = integrate(problem.replace(saveat=saveat))
+    first = int(sub.t0)
+    kept = jnp.concatenate(
+        [
+            jnp.arange(first),
+            first + place[: len(own)],
+            jnp.arange(first + len(merged), first + len(merged) + int(sub.t1)),
+        ]
+    )
+    sampled = first + place[len(own) :]
+    pick = lambda index: jtu.tree_map(lambda x: x[index], (solution.ts, solution.ys))
+    (ts, ys), (saved_times, states) = pick(kept), pick(sampled)
+    return with_fields(solution, ts=ts, ys=ys), saved_times, states
+
+
+class RowReader(dfx.AbstractWrappedSolver):
+    """Steps as another solver does, and notes each row of the state as it passes its times.
+
+    Output times would read the whole batch once for each row; this reads it once for each step.
+    """
+
+    solver: dfx.AbstractSolver
+    times: Any  # points and rows, in the direction of the solve
+    axis: int = eqx.field(static=True)
+
+    @property
+    def term_structure(self):
+        """As the solver inside."""
+        return self.solver.term_structure
+
+    @property
+    def interpolation_cls(self):
+        """As the solver inside."""
+        return self.solver.interpolation_cls
+
+    @property
+    def term_compatible_contr_kwargs(self):
+        """As the solver inside."""
+        return self.solver.term_compatible_contr_kwargs
+
+    def order(self, terms):
+        """As the solver inside."""
+        return self.solver.order(terms)
+
+    def error_order(self, terms):
+        """As the solver inside."""
+        return self.solver.error_order(terms)
+
+    def func(self, terms, t0, y0, args):
+        """As the solver inside."""
+        return self.solver.func(terms, t0, y0, args)
+
+    def init(self, terms, t0, t1, y0, args):
+        """The state of the solver inside, and nothing read."""
+        return self.first_state(self.solver.init(terms, t0, t1, y0, args), t0, y0)
+
+    def first_state(self, inner, t0, y0):
+        """The same, if the state of the solver inside is known."""
+        start = jtu.tree_map(lambda y: jnp.stack([y] * len(self.times)), y0)
+        return inner, Readings(start, self.times <= t0)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        """One step of the solver inside; rows whose time lies in it are read off."""
+        inner, (states, reached) = solver_state
+        y1, y_error, dense_info, inner, result = self.solver.step(
+            terms, t0, t1, y0, args, inner, made_jump
+        )
+        now = (self.times > t0) & (self.times <= t1)
+        read = self._interpolate(t0, t1, y0, dense_info, jnp.clip(self.times, t0, t1))
+        where = lambda y, new, old: jnp.where(self._along_rows(now, y), new, old)
+        states = jtu.tree_map(where, y0, read, states)
+        return y1, y_error, dense_info, (inner, Readings(states, reached | now)), result
+
+    def _along_rows(self, x, y):
+        axis = self.axis % y.ndim
+        return x.reshape(len(x), *(-1 if i == axis else 1 for i in range(y.ndim)))
+
+    def _interpolate(self, t0, t1, y0, dense_info, times):
+        """Dense output of one step, each row at its own times."""
+
+        def axis_of(info):
+            """Where rows are in something like the state, after any axes of stages."""
+            if jtu.tree_structure(info) != jtu.tree_structure(y0):
+                return None
+            axes = [
+                x.ndim - y.ndim + self.axis % y.ndim
+                if x.ndim >= y.ndim and x.shape[x.ndim - y.ndim :] == y.shape
+                else None
+                for x, y in zip(jtu.tree_leaves(info), jtu.tree_leaves(y0), strict=True)
+            ]
+            return None if None in axes else jtu.tree_unflatten(jtu.tree_structure(y0), axes)
+
+        axes = {name: axis_of(info) for name, info in dense_info.items()}
+        out_axes = jtu.tree_map(lambda y: self.axis % y.ndim, y0)
+
+        def at(info, t):
+            return self.solver.interpolation_cls(t0=t0, t1=t1, **info).evaluate(t)
+
+        rows = jax.vmap(at, in_axes=(axes, 0), out_axes=out_axes)
+        return jax.vmap(rows, in_axes=(None, 0))(dense_info, times)
+
+
+def _read_rows_while_stepping(
+    problem: Problem, times: Any, axis: int
+) -> tuple[dfx.Solution, Readings]:
+    kind: str | None = None
+    if isinstance(problem.adjoint, dfx.ForwardMode):
+        kind = "lax"
+    elif isinstance(problem.adjoint, dfx.DirectAdjoint):
+        kind = "bounded"
+
+    def wrap(solver: Any) -> RowReader:
+        # diffrax does this for solvers that are not wrapped: not all loops can be differentiated
+        # in forward mode.
+        if isinstance(solver, dfx.AbstractRungeKutta) and solver.scan_kind is None:
+            solver = eqx.tree_at(lambda s: s.scan_kind, solver, kind, is_leaf=lambda x: x is None)
+        return RowReader(solver, times * problem.direction, axis)
+
+    saveat = eqx.tree_at(lambda s: s.solver_state, problem.saveat, True)
+    solution = integrate(problem.replace(saveat=saveat), wrap=wrap)
+    inner, readings = solution.solver_state
+    state = inner if problem.saveat.solver_state else None
+    return with_fields(solution, solver_state=state), readings
+
+
+def _where(reached: Any, states: Y, start: Y) -> Y:
+    shaped = lambda x: reached.reshape(reached.shape + (1,) * (x.ndim - 1))
+    return jtu.tree_map(lambda x, y: jnp.where(shaped(x), x, y), states, start)
+
+

@@ -1,0 +1,102 @@
+"""An unbiased estimate of the integral, from the rate at random times."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import jax.tree_util as jtu
+
+from .._types import Key, Scalar, Y
+from ..augment import finalize, initial_states
+from ..integrate import Problem
+from ..regularizers.base import combine_rates
+from .base import AbstractQuadrature, Outcome
+from .readings import check_rows, read_batch, read_rows
+
+
+class Sampled(AbstractQuadrature):
+    """Evaluates the rate at random times only: an unbiased estimate at next to no cost.
+
+    The times are stratified, one in each of `points` equal parts of the interval; the states there
+    are extra outputs of the same solve. Gradients flow through the states and through the rate, so
+    stochastic gradient descent sees the right gradient on average. Needs `key=`; pass another one
+    at each training step, and one for each sample under `jax.vmap`.
+
+    If an event or a failure ends the solve early, times behind it are not charged.
+
+    **Arguments:**
+
+    - `points`: how many times.
+    - `batch_axis`: if the state is a batch solved jointly, along this axis of each of its leaves,
+        then each row gets times of its own, which costs little more and has less variance. The rows
+        must not influence one another, and `args` must not hold anything per row.
+    """
+
+    points: int = eqx.field(static=True, default=1)
+    batch_axis: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if not isinstance(self.points, int) or isinstance(self.points, bool) or self.points < 1:
+            raise ValueError(
+                f"`points` must be a Python integer of at least 1, got {self.points!r}."
+            )
+
+    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Outcome:
+        """Solve, reading the state at random times, and average the rate there."""
+        if key is None:
+            raise ValueError(
+                "`quadrature=Sampled()` draws random times, so the solve needs `key=`; pass for "
+                "example `key=jax.random.key(0)`, and another one at each training step."
+            )
+        time_key, noise_key = jr.split(key)
+        if self.batch_axis is None:
+            times = self._times(problem, (self.points,), time_key)
+            solution, readings = read_batch(problem, times)
+            noise = initial_states(regularizer, problem.y0, problem.args, noise_key)
+            rate_at = lambda t, y: _rates(problem, regularizer, noise, t, y)
+            rates = jax.vmap(rate_at)(times, readings.states)
+        else:
+            num_rows = check_rows(problem, self.batch_axis)
+            times = self._times(problem, (self.points, num_rows), time_key)
+            solution, readings = read_rows(problem, times, self.batch_axis)
+            rates = self._row_rates(problem, regularizer, noise_key, times, readings.states)
+        length = jnp.abs(problem.t1 - problem.t0)
+        integrals = jtu.tree_map(lambda rate: _mean(rate, readings.reached, length), rates)
+        penalty = finalize(regularizer, integrals, problem.t0, problem.t1)
+        return Outcome(solution, penalty, self.points)
+
+    def _times(self, problem: Problem, shape: tuple[int, ...], key: Key) -> Any:
+        """Random times, one (or one for each row) in each part of the interval."""
+        t0, t1 = problem.t0, problem.t1
+        dtype = jnp.result_type(t0)
+        strata = jnp.arange(self.points, dtype=dtype).reshape(-1, *(1,) * (len(shape) - 1))
+        fractions = (strata + jr.uniform(key, shape, dtype)) / self.points
+        # Rounding must not carry a time over the end.
+        return jnp.clip(t0 + (t1 - t0) * fractions, jnp.minimum(t0, t1), jnp.maximum(t0, t1))
+
+    def _row_rates(self, problem: Problem, regularizer: Any, key: Key, times: Any, states: Y):
+        """The rates of all rows, each a batch of one, at its own times."""
+        axes = jtu.tree_map(lambda y: self.batch_axis % y.ndim, problem.y0)
+        keys = jr.split(key, times.shape[1])
+
+        def rate_of_row(t, row, key):
+            row = jtu.tree_map(jnp.expand_dims, row, axes)
+            noise = initial_states(regularizer, row, problem.args, key)
+            return _rates(problem, regularizer, noise, t, row)
+
+        rows = jax.vmap(rate_of_row, in_axes=(0, axes, 0))
+        return jax.vmap(rows, in_axes=(0, 0, None))(times, states, keys)
+
+
+def _rates(problem: Problem, regularizer: Any, noise: list[Any], t: Scalar, y: Y) -> Any:
+    field = problem.terms.vector_field
+    return combine_rates(regularizer, field, t, y, problem.args, noise)[1]
+
+
+def _mean(rate: Any, reached: Any, length: Scalar) -> Any:
+    """The mean over the sampled times, and rows if there are any, times the interval's length."""
+    charged = reached.reshape(reached.shape + (1,) * (rate.ndim - reached.ndim))
+    total = jnp.sum(jnp.where(charged, rate, 0), axis=range(reached.ndim))
+    return total * (length / reached.size).astype(rate.dtype)

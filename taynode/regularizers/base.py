@@ -1,0 +1,101 @@
+"""What every regularizer is: a charge at each point of a solution's path."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.tree_util as jtu
+
+from .._types import Args, Key, Scalar, VectorField, Y
+
+
+class AbstractRegularizer(eqx.Module):
+    """A charge on the path of a solution: a rate that is integrated over time.
+
+    One of your own takes a `rate` and nothing else:
+    ```python
+    class Jerk(tn.AbstractRegularizer):
+        def rate(self, vector_field, t, y, args, state):
+            dy, _, d3y = tn.solution_derivatives(vector_field, t, y, args, order=3)
+            return dy, jnp.max(jnp.abs(d3y))
+    ```
+    """
+
+    def init(self, y0: Y, args: Args, *, key: Key | None = None) -> Any:
+        """What is drawn or computed once per solve and held fixed during it; nothing by default.
+
+        **Arguments:**
+
+        - `y0`: the initial state. Only its shapes should matter, since with `Sampled` it may be
+            one row of a batch.
+        - `args`: as for the vector field.
+        - `key`: a random key for this regularizer alone, or `None` if the caller gave none.
+        """
+        del y0, args, key
+        return None
+
+    @abc.abstractmethod
+    def rate(
+        self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: Any
+    ) -> tuple[Y, Any]:
+        """The slope dy/dt and the charge per unit of time, both at one point of the path.
+
+        The slope is handed back because most charges have it for free, and a vector field should
+        not be evaluated twice at the same point.
+
+        **Arguments:**
+
+        - `vector_field`: a function `f(t, y, args)`.
+        - `t`, `y`, `args`: where on the path.
+        - `state`: what `init` returned.
+        """
+
+    def finalize(self, integral: Any, t0: Scalar, t1: Scalar) -> Any:
+        """The penalty, from the integral of the rate from `t0` to `t1`; the same by default."""
+        del t0, t1
+        return integral
+
+
+def everything(y: Y) -> Y:
+    """The default of `where`: all of the state is charged."""
+    return y
+
+
+def select(where: Callable[[Y], Any], y: Y) -> list[Any]:
+    """The charged leaves of the state."""
+    leaves = jtu.tree_leaves(where(y))
+    if not leaves:
+        raise ValueError("`where` selects nothing of the state, so there is nothing to charge.")
+    return leaves
+
+
+def mean_square(leaves: list[Any]) -> Any:
+    """The sum of squares over all leaves, divided by their number of elements."""
+    # A state may mix precisions; the charge is as wide as the widest of them.
+    dtype = jnp.finfo(jnp.result_type(*leaves)).dtype
+    total = sum(jnp.sum(_square(leaf)).astype(dtype) for leaf in leaves)
+    return total / sum(leaf.size for leaf in leaves)
+
+
+def _square(x: Any) -> Any:
+    return x.real**2 + x.imag**2 if jnp.iscomplexobj(x) else x**2
+
+
+def combine_rates(
+    regularizers: Any, vector_field: VectorField, t: Scalar, y: Y, args: Args, states: Any
+) -> tuple[Y, Any]:
+    """The slope, and a pytree of rates like that of the regularizers."""
+    leaves, treedef = jtu.tree_flatten(regularizers, is_leaf=is_regularizer)
+    results = [
+        regularizer.rate(vector_field, t, y, args, state)
+        for regularizer, state in zip(leaves, states, strict=True)
+    ]
+    # The slopes are equal, and the compiler merges what computes them.
+    return results[0][0], treedef.unflatten([rate for _, rate in results])
+
+
+def is_regularizer(x: Any) -> bool:
+    """For use as `is_leaf`."""
+    return isinstance(x, AbstractRegularizer)

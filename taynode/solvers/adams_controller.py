@@ -1,0 +1,113 @@
+"""Step-size control for a method that changes its order."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import jax.numpy as jnp
+import jax.tree_util as jtu
+from jax import lax
+
+from .._types import Scalar, Y
+
+
+class AdamsError(NamedTuple):
+    """What a step of `Adams` tells its controller, in place of an error alone.
+
+    **Fields:**
+
+    - `error`: the estimated error, of the structure of the state.
+    - `order`: the power of the step with which the error of the next step goes to zero.
+    - `raised`: 1 if the next step is to be no longer than this one, since its order is higher.
+    """
+
+    error: Y
+    order: Scalar
+    raised: Scalar
+
+
+def scaled_norm(
+    error: Y, y0: Y, y1: Y, rtol: Scalar, atol: Scalar, norm: Callable[[Any], Any]
+) -> Any:
+    """The size of an error, in tolerances, as `diffrax.PIDController` measures it."""
+
+    def scale(error, y0, y1):
+        tolerances = (jnp.asarray(x).astype(error.dtype) for x in (rtol, atol))
+        relative, absolute = tolerances
+        return error / (absolute + relative * jnp.maximum(jnp.abs(y0), jnp.abs(y1)))
+
+    return norm(jtu.tree_map(scale, error, y0, y1))
+
+
+class AdamsController(dfx.AbstractAdaptiveStepSizeController):
+    """Chooses the steps of `Adams`, by the rules of Shampine and Gordon.
+
+    A `diffrax.PIDController` decides whether to accept a step and proposes the next one, for the
+    order that the solver has chosen. On top of that:
+
+    - The next step aims at a part of the tolerance only, also if it has to shrink for that: a
+      rejected step costs two evaluations and brings nothing.
+    - Steps at most double, stay when the order rises, and are at most halved if accepted.
+    - A rejected step is at least halved: that its error was underestimated means that the past
+      points do not tell what is coming. At the start there is no past, and the error is known to go
+      with the square of the step, so a single rejection finds the right size.
+
+    **Arguments:**
+
+    - `controller`: a `diffrax.PIDController`.
+    - `target`: the part of the tolerance that the next step aims at.
+    """
+
+    controller: dfx.PIDController
+    target: int | float = 0.05
+
+    @property
+    def rtol(self):
+        """The relative tolerance."""
+        return self.controller.rtol
+
+    @property
+    def atol(self):
+        """The absolute tolerance."""
+        return self.controller.atol
+
+    @property
+    def norm(self):
+        """The norm of scaled errors."""
+        return self.controller.norm
+
+    def wrap(self, direction):
+        """For solves forward or backward in time."""
+        return AdamsController(self.controller.wrap(direction), self.target)
+
+    def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
+        """The end of the first step, and the first state."""
+        return self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
+
+    def adapt_step_size(
+        self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+    ):
+        """Whether to keep the step, and the next one."""
+        del error_order
+        if not isinstance(y_error, AdamsError):
+            raise ValueError("`AdamsController` goes with the solver `Adams` alone.")
+        error, order, raised = y_error
+        keep_step, next_t0, next_t1, made_jump, controller_state, result = (
+            self.controller.adapt_step_size(
+                t0, t1, y0, y1_candidate, args, error, order, controller_state
+            )
+        )
+        step, proposed = t1 - t0, next_t1 - next_t0
+        size = scaled_norm(error, y0, y1_candidate, self.rtol, self.atol, self.norm)
+        size, order = (lax.stop_gradient(x).astype(step.dtype) for x in (size, order))
+        # An error of zero gives infinity, one of infinity zero: both are cut off below.
+        aimed = (self.target / size) ** (1 / order)
+        longest = jnp.where(raised > 0, 1.0, 2.0).astype(step.dtype)
+        kept = jnp.minimum(proposed, jnp.clip(aimed, 0.5, longest) * step)
+        # The error of the first order is that of the start.
+        shorter = jnp.where(order <= 2, jnp.clip(aimed, 0.01, 0.5) * step, proposed)
+        rejected = jnp.minimum(shorter, 0.5 * step)
+        step = jnp.where(keep_step, kept, rejected)
+        if self.controller.dtmin is not None:
+            step = jnp.maximum(step, self.controller.dtmin)
+        return keep_step, next_t0, next_t0 + step, made_jump, controller_state, result
