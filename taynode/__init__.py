@@ -1,7 +1,9 @@
 """Neural differential equations that are cheap to solve."""
 
-from . import solvers as solvers
+from . import compat as compat, solvers as solvers
 from .augment import regularized as regularized, StateNorm as StateNorm
+from .backward import backward_statistics as backward_statistics
+from .diagnose import diagnose as diagnose, Diagnosis as Diagnosis
 from .initial_step import initial_step_size as initial_step_size
 from .quadrature import (
     AbstractQuadrature as AbstractQuadrature,

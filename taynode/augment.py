@@ -20,6 +20,11 @@ class AugmentedState(NamedTuple):
     y: Y
     penalty: Any
 
+    @property
+    def plain_part(self) -> Y:
+        """The state."""
+        return self.y
+
 
 class AugmentedField(eqx.Module):
     """The vector field of the pair (y, penalty). What it holds are pytrees, never closures."""
@@ -27,6 +32,11 @@ class AugmentedField(eqx.Module):
     vector_field: VectorField
     regularizer: Any
     states: list[Any]
+
+    @property
+    def plain_part(self) -> VectorField:
+        """The vector field of the state."""
+        return self.vector_field
 
     def __call__(self, t: Scalar, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
         """The slope of the state and the rate of the penalty."""
@@ -36,7 +46,7 @@ class AugmentedField(eqx.Module):
 
 
 class CostateField(eqx.Module):
-    """`AugmentedField` whose penalty does not move, while its derivatives are those of one's does.
+    """`AugmentedField` with a penalty that stands still, and derivatives as if it moved.
 
     The penalty never influences the state, so its gradient needs the rate at the points that the
     solver visits, but not its integral.
@@ -44,9 +54,14 @@ class CostateField(eqx.Module):
 
     augmented: AugmentedField
 
+    @property
+    def plain_part(self) -> VectorField:
+        """The vector field of the state."""
+        return self.augmented.vector_field
+
     def __call__(self, t: Scalar, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
         """The slope of the state, and zero."""
-        return _move_without_penalty((self.augmented, t, state, args))
+        return _move_plain((self.augmented, t, state, args))
 
 
 def _evaluate(operands: tuple[AugmentedField, Scalar, tuple[Y, Any], Args]) -> tuple[Y, Any]:
@@ -55,19 +70,19 @@ def _evaluate(operands: tuple[AugmentedField, Scalar, tuple[Y, Any], Args]) -> t
 
 
 @eqx.filter_custom_vjp
-def _move_without_penalty(operands):
+def _move_plain(operands):
     field, t, (y, penalty), args = operands
     slope = field.vector_field(t, y, args)
     return AugmentedState(slope, jtu.tree_map(jnp.zeros_like, penalty))
 
 
-@_move_without_penalty.def_fwd
+@_move_plain.def_fwd
 def _forward(perturbed, operands):
     del perturbed
-    return _move_without_penalty(operands), None
+    return _move_plain(operands), None
 
 
-@_move_without_penalty.def_bwd
+@_move_plain.def_bwd
 def _backward(residuals, cotangent, perturbed, operands):
     del residuals, perturbed
     out, transpose = eqx.filter_vjp(_evaluate, operands)
@@ -101,24 +116,14 @@ def finalize(regularizer: Any, integrals: Any, t0: Scalar, t1: Scalar) -> Any:
     )
 
 
-def without_penalty(tree: Any) -> Any:
+def plain(tree: Any) -> Any:
     """Any pytree of states, terms or both, as it would be if there were no penalty.
 
-    It turns what a solver or an adjoint knows of the augmented system into what it would know of
-    the plain one: states, error estimates, dense output, cotangents of the vector field.
+    It turns what a solver or an adjoint knows of the larger system into what it would know of the
+    plain one: states, error estimates, dense output, cotangents of the vector field.
     """
-
-    def strip(x):
-        if isinstance(x, AugmentedState):
-            return x.y
-        if isinstance(x, CostateField):
-            return x.augmented.vector_field
-        if isinstance(x, AugmentedField):
-            return x.vector_field
-        return x
-
-    kinds = AugmentedState, CostateField, AugmentedField
-    return jtu.tree_map(strip, tree, is_leaf=lambda x: isinstance(x, kinds))
+    larger = lambda x: hasattr(x, "plain_part")
+    return jtu.tree_map(lambda x: x.plain_part if larger(x) else x, tree, is_leaf=larger)
 
 
 def regularized(
@@ -168,7 +173,7 @@ class StateNorm(eqx.Module):
             y, _ = x
             return self.norm(y)
         (y, _), (y_cotangent, _), args_cotangent, term_cotangent = x
-        return self.norm((y, y_cotangent, args_cotangent, without_penalty(term_cotangent)))
+        return self.norm((y, y_cotangent, args_cotangent, plain(term_cotangent)))
 
 
 def check_regularizer(term: Any, regularizer: Any) -> None:

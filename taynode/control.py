@@ -6,8 +6,8 @@ import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
 
-from .augment import without_penalty
-from ._tmp import AdamsController
+from .augment import plain
+from .solvers import AdamsController
 
 
 class Watch(NamedTuple):
@@ -53,7 +53,7 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
     def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
         """The end of the first step, and the first state."""
         next_t1, inner = self.controller.init(
-            without_penalty(terms), t0, t1, without_penalty(y0), dt0, args, func, error_order
+            plain(terms), t0, t1, plain(y0), dt0, args, func, error_order
         )
         return next_t1, self.resume(inner, next_t1 - t0)
 
@@ -68,14 +68,14 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
         keep_step, next_t0, next_t1, made_jump, inner, result = self.controller.adapt_step_size(
             t0,
             t1,
-            without_penalty(y0),
-            without_penalty(y1_candidate),
+            plain(y0),
+            plain(y1_candidate),
             args,
-            without_penalty(y_error),
+            plain(y_error),
             error_order,
             controller_state.inner,
         )
-        stuck = jnp.invert(keep_step) & (next_t1 <= next_t0)
+        stuck = jnp.invert(keep_step) & _time_stands_still(t0, t1, next_t0, next_t1)
         result = dfx.RESULTS.where(stuck, dfx.RESULTS.dt_min_reached, result)
         restarting = controller_state.restarting
         watch = Watch(
@@ -87,6 +87,16 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
         return keep_step, next_t0, next_t1, made_jump, watch, result
 
 
+def _time_stands_still(t0, t1, next_t0, next_t1):
+    """Whether a rejected step cannot become smaller, because times have so many digits and no more.
+
+    Such a step is repeated for ever, or it is none at all.
+    """
+    few_digits = t1 - t0 <= 64 * jnp.finfo(jnp.result_type(t1)).eps * jnp.abs(t1)
+    not_smaller = next_t1 - next_t0 >= t1 - t0
+    return (next_t1 <= next_t0) | (few_digits & not_smaller)
+
+
 class PlainNorm(eqx.Module):
     """A norm of the augmented state that leaves the penalty out."""
 
@@ -94,7 +104,7 @@ class PlainNorm(eqx.Module):
 
     def __call__(self, x: Any) -> Any:
         """The norm of the plain part."""
-        return self.norm(without_penalty(x))
+        return self.norm(plain(x))
 
 
 def controller_for_adams(controller: Any) -> Any:

@@ -12,12 +12,12 @@ import jax.tree_util as jtu
 import lineax.internal as lxi
 
 from ._types import Args, Scalar, Y
-from .augment import without_penalty
+from .augment import plain
 from .control import controller_for_adams, PlainNorm, WatchedController
 from .failure import last_point
 from .initial_step import initial_step_size
 from .nfe import cost_of, state_from_slope, takes_first_slope
-from ._tmp import Adams
+from .solvers import Adams
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +156,7 @@ def integrate(
         (ts, _), (ys, (last_time, last_state)) = solution.ts, solution.ys
         solution = with_fields(solution, ts=ts, ys=ys)
         stats["last_point"] = last_point(
-            without_penalty(problem.terms.vector_field),
+            plain(problem.terms.vector_field),
             problem.args,
             last_time[0],
             jtu.tree_map(lambda y: y[0], last_state),
@@ -168,7 +168,7 @@ def integrate(
 
 def _time_and_state(t: Scalar, y: Y, args: Args) -> tuple[Scalar, Y]:
     del args
-    return t, without_penalty(y)
+    return t, plain(y)
 
 
 def with_fields(solution: dfx.Solution, **fields: Any) -> dfx.Solution:
@@ -204,16 +204,16 @@ def _start(problem: Problem) -> tuple[Problem, int, int]:
     spent = cost_of(solver).start if problem.solver_state is None else 0
     if not (choose or hand_on):
         return problem, spent, 0
-    plain = dfx.ODETerm(without_penalty(problem.terms.vector_field))
-    plain_y0 = without_penalty(problem.y0)
+    plain_term = dfx.ODETerm(plain(problem.terms.vector_field))
+    plain_y0 = plain(problem.y0)
     if hand_on:
         slope = problem.terms.vf(problem.t0, problem.y0, problem.args)
     else:
-        slope = plain.vf(problem.t0, plain_y0, problem.args)
+        slope = plain_term.vf(problem.t0, plain_y0, problem.args)
     if choose:
         select = problem.dt0 or initial_step_size
         dt0 = select(
-            plain,
+            plain_term,
             problem.t0,
             problem.t1,
             plain_y0,
@@ -222,7 +222,7 @@ def _start(problem: Problem) -> tuple[Problem, int, int]:
             rtol=controller.rtol,
             atol=controller.atol,
             norm=controller.norm,
-            slope=without_penalty(slope),
+            slope=plain(slope),
         )
         problem = problem.replace(dt0=dt0)
         spent = 2
@@ -256,4 +256,4 @@ def _backward_adjoint(problem: Problem) -> dfx.BacksolveAdjoint:
         controller = WatchedController(controller)
     options["stepsize_controller"] = controller
     options.setdefault("throw", problem.throw)
-    return dfx.BacksolveAdjoint(**options)
+    return type(problem.adjoint)(**options)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import diffrax as dfx
 import jax.numpy as jnp
 
-from ._tmp import Adams
+from .solvers import Adams
 
 
 class Cost(NamedTuple):

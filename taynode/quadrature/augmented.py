@@ -14,7 +14,7 @@ from ..augment import (
     CostateField,
     finalize,
     initial_states,
-    without_penalty,
+    plain,
     zero_penalty,
 )
 from ..integrate import integrate, is_subsaveat, Problem, with_fields
@@ -47,8 +47,8 @@ class AbstractAugmented(AbstractQuadrature):
         integrals = jtu.tree_map(lambda x: x * problem.direction.astype(x.dtype), integrals)
         solution = with_fields(
             solution,
-            interpolation=without_penalty(solution.interpolation),
-            solver_state=without_penalty(solution.solver_state),
+            interpolation=plain(solution.interpolation),
+            solver_state=plain(solution.solver_state),
         )
         penalty = finalize(regularizer, integrals, problem.t0, problem.t1)
         # Every evaluation of the solver is one of the rate; those that choose a step are not.
@@ -113,7 +113,7 @@ class _PlainCondition(eqx.Module):
     fn: Any
 
     def __call__(self, t: Any, y: AugmentedState, args: Any, *, terms: Any, **others: Any) -> Any:
-        return self.fn(t, y.y, args, terms=without_penalty(terms), **others)
+        return self.fn(t, y.y, args, terms=plain(terms), **others)
 
 
 def _plain_event(event: dfx.Event | None) -> dfx.Event | None:
@@ -131,12 +131,12 @@ def _save_penalty(t: Any, state: AugmentedState, args: Any) -> Any:
 def _apart(problem: Problem) -> tuple[dfx.Solution, Any]:
     """Save the state as the user wants it, and the penalty at the end."""
     saveat = problem.saveat
-    plain = jtu.tree_map(
+    own = jtu.tree_map(
         lambda sub: eqx.tree_at(lambda s: s.fn, sub, _PlainSave(sub.fn)),
         saveat.subs,
         is_leaf=is_subsaveat,
     )
-    subs = plain, dfx.SubSaveAt(t1=True, fn=_save_penalty)
+    subs = own, dfx.SubSaveAt(t1=True, fn=_save_penalty)
     saveat = eqx.tree_at(lambda s: s.subs, saveat, subs, is_leaf=lambda x: x is None)
     solution = integrate(problem.replace(saveat=saveat))
     (ts, _), (ys, penalties) = solution.ts, solution.ys

@@ -18,7 +18,13 @@ from .adams_controller import (
     AdamsError as AdamsError,
     scaled_norm,
 )
-from .adams_interpolation import AdamsInterpolation, combine, newton_integrals, quotient
+from .adams_interpolation import (
+    AdamsInterpolation,
+    along_first,
+    combine,
+    newton_integrals,
+    quotient,
+)
 
 
 class AdamsState(NamedTuple):
@@ -26,9 +32,9 @@ class AdamsState(NamedTuple):
 
     **Fields:**
 
-    - `gaps`: time since the last points, beginning with 0; from the start on, the time since it.
-    - `differences`: the modified divided differences of the slopes, along a first axis.
-    - `order`: the number of past slopes that the next prediction uses.
+    - `gaps`: the time since each of the last points; where there are none yet, since the start.
+    - `differences`: the scaled divided differences of the slopes, orders along a first axis.
+    - `order`: k, the number of slopes that the next prediction uses.
     - `num_steps`: accepted steps since the start; differences above that order are zero.
     - `starting`: whether the order still rises with every step.
     """
@@ -44,13 +50,13 @@ class Adams(dfx.AbstractAdaptiveSolver):
     """Adams' method of variable step and order, from 1 to 12, with variable coefficients.
 
     It predicts by the polynomial through the last k slopes, evaluates, corrects with the slope
-    found, and evaluates again (PECE): two evaluations an attempted step, whatever the order, and one
-    at the start. The correction has order k + 1; the error estimate is that of order k. Suited for
-    smooth problems, tight tolerances and costly vector fields. Dense output has the order of the
-    step.
+    found, and evaluates again (PECE): two evaluations per attempted step, whatever the order, and
+    one at the start. The correction has order k + 1; the error estimate is that of order k. Dense
+    output has the order of the step. Suited for smooth problems, tight tolerances and costly vector
+    fields; for stiff ones no better than other explicit methods.
 
-    The order is chosen by comparing errors, so the solver needs to know the tolerances and the norm,
-    and its step-size controller the order:
+    The order is chosen by comparing errors, so the solver needs to know the tolerances and the
+    norm, and its step-size controller the order:
 
     ```python
     solver = tn.solvers.Adams().with_tolerances(rtol, atol)
@@ -61,8 +67,8 @@ class Adams(dfx.AbstractAdaptiveSolver):
     `tn.diffeqsolve` does that by itself. Behind a jump of the vector field, each attempt of a step
     begins anew, which takes one evaluation more.
 
-    References: L. F. Shampine and M. K. Gordon, Computer Solution of Ordinary Differential Equations,
-    1975; Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section III.5.
+    References: Shampine and Gordon, Computer Solution of Ordinary Differential Equations, 1975;
+    Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section III.5.
 
     **Arguments:**
 
@@ -132,64 +138,57 @@ class Adams(dfx.AbstractAdaptiveSolver):
             )
         state = self._restart(terms, t0, y0, args, solver_state, made_jump)
         order, orders = state.order, jnp.arange(self.max_order + 1, dtype=jnp.int32)
+        # Slopes are stored as the vector field gives them. This turns them into time's direction.
         unit = terms.contr(jnp.zeros_like(t0), jnp.ones_like(t0))
-        move = lambda slopes: terms.prod(slopes, unit)  # in the direction of time
-        add = lambda y, slopes: jtu.tree_map(jnp.add, y, move(slopes))
+        move = lambda slope: terms.prod(slope, unit)
+        add = lambda y, slope: jtu.tree_map(jnp.add, y, move(slope))
 
-        # The differences as the polynomial at t1 has them, and integrals of its basis functions.
-        step = t1 - t0
+        # The past differences, rescaled for the end of this step.
+        step = jnp.asarray(t1 - t0)
         gaps = state.gaps.astype(step.dtype)
         growth = jnp.cumprod(quotient(step + gaps[:-1], gaps[1:]))
         growth = jnp.concatenate([jnp.ones_like(growth[:1]), growth])
-        past = jtu.tree_map(lambda d: _rows(growth, d) * d, state.differences)
-        integrals = newton_integrals(gaps, step, step)
+        past = jtu.tree_map(lambda d: along_first(growth, d) * d, state.differences)
 
+        integrals = newton_integrals(gaps, step, step)
         used = (orders < order).astype(step.dtype)
-        prediction = combine(integrals[:-1] * used, past)
-        predicted = add(y0, prediction)
+        predicted = add(y0, combine(integrals[:-1] * used, past))
         f_predicted = self.func(terms, t1, predicted, args)
-        last = jtu.tree_map(jnp.subtract, f_predicted, combine(used, past))
-        correction = jtu.tree_map(lambda d: integrals[order].astype(d.dtype) * d, last)
-        y1 = add(predicted, correction)
+        newest = jtu.tree_map(jnp.subtract, f_predicted, combine(used, past))
+        y1 = add(predicted, jtu.tree_map(lambda d: integrals[order].astype(d.dtype) * d, newest))
         f1 = self.func(terms, t1, y1, args)
 
-        # The difference of order j is the slope less the sum of all past differences below j.
-        sums = jtu.tree_map(lambda d: jnp.cumsum(d, 0), past)
-        sums = jtu.tree_map(lambda d: jnp.concatenate([jnp.zeros_like(d[:1]), d]), sums)
-        errors = self._errors(move, order, integrals, sums, f_predicted, f1)
-        sizes = jax.vmap(lambda e: scaled_norm(e, *lax.stop_gradient((y0, y1)), *self._scale()))(
-            errors
-        )
-        next_order, raised, starting = self._choose_order(state, sizes)
-
+        # The new difference of order j is the slope less the past differences of orders below j.
+        sums = jtu.tree_map(_sums_below, past)
         known = orders <= state.num_steps + 1
-        differences = jtu.tree_map(
-            lambda f, s: jnp.where(_rows(known, s[:-1]), f - s[:-1], 0), f1, sums
-        )
+        new = lambda f, s: jnp.where(along_first(known, s[1:]), f - s[:-1], 0)
+        errors = _errors(order, integrals, *lax.stop_gradient((sums, f_predicted, f1)))
+        errors = jax.vmap(move)(errors)
+        norm = optx.rms_norm if self.norm is None else self.norm
+        ends = lax.stop_gradient((y0, y1))
+        sizes = jax.vmap(lambda e: scaled_norm(e, *ends, self.rtol, self.atol, norm))(errors)
+        next_order, raised, starting = _choose_order(state, sizes, self.max_order)
         next_state = AdamsState(
-            gaps=jnp.concatenate([jnp.zeros_like(gaps[:1]), gaps[:-1] + step]).astype(
-                state.gaps.dtype
-            ),
-            differences=differences,
+            gaps=jnp.pad(gaps[:-1] + step, (1, 0)).astype(state.gaps.dtype),
+            differences=jtu.tree_map(new, f1, sums),
             order=next_order,
             num_steps=jnp.minimum(state.num_steps + 1, self.max_order),
             starting=starting,
         )
-        # A rejected step is repeated with the order it had.
+        # A rejected step is repeated at the order it had.
         power = 1 + jnp.where(sizes[2] < 1, next_order, order)
         y_error = AdamsError(
-            jtu.tree_map(lambda e: e[2], errors),
-            power.astype(step.dtype),
-            raised.astype(step.dtype),
+            error=jtu.tree_map(lambda e: e[2], errors),
+            order=power.astype(step.dtype),
+            raised=raised.astype(step.dtype),
         )
-        end = (orders == order).astype(step.dtype)
-        coefficients = jtu.tree_map(
-            lambda d, e: _rows(used, d) * d + _rows(end, d) * e, past, last
-        )
-        dense_info = dict(y0=y0, gaps=gaps[:-1], coefficients=jax.vmap(move)(coefficients))
+        last = (orders == order).astype(step.dtype)
+        joined = lambda d, e: along_first(used, d) * d + along_first(last, d) * e
+        coefficients = jax.vmap(move)(jtu.tree_map(joined, past, newest))
+        dense_info = dict(y0=y0, gaps=gaps[:-1], coefficients=coefficients)
         return y1, y_error, dense_info, next_state, dfx.RESULTS.successful
 
-    def _restart(self, terms, t0, y0, args, state: AdamsState, made_jump) -> AdamsState:
+    def _restart(self, terms, t0, y0, args, state: AdamsState, made_jump: Any) -> AdamsState:
         """Forget the past behind a jump of the vector field."""
         if made_jump is False:
             return state
@@ -200,56 +199,57 @@ class Adams(dfx.AbstractAdaptiveSolver):
             lambda: jtu.tree_map(lambda d: d[0], state.differences),
         )
         fresh = self.init_from_slope(terms, t0, t0, y0, args, slope)
-        return jtu.tree_map(
-            lambda new, old: jnp.where(made_jump, new.astype(old.dtype), old), fresh, state
-        )
-
-    def _scale(self):
-        return self.rtol, self.atol, optx.rms_norm if self.norm is None else self.norm
-
-    def _errors(self, move, order, integrals, sums, f_predicted, f1):
-        """Errors of the orders k - 2, ..., k + 1, the last one with the slope after correction.
-
-        Each is what the next order would add, were it used. They carry no gradient.
-        """
-        integrals, sums, f_predicted, f1 = lax.stop_gradient((integrals, sums, f_predicted, f1))
-        orders = jnp.clip(order + jnp.arange(-2, 2, dtype=order.dtype), 1, self.max_order + 1)
-        weights = integrals[orders] - integrals[orders - 1]
-
-        def error(s, f, g):
-            return _rows(weights, s) * (jnp.stack([f, f, f, g]) - s[orders])
-
-        return jax.vmap(move)(jtu.tree_map(error, sums, f_predicted, f1))
-
-    def _choose_order(self, state: AdamsState, sizes) -> tuple[Any, Any, Any]:
-        """The order with the least error, by the rules of Shampine and Gordon.
-
-        **Returns:**
-
-        The next order, whether it has been raised for its error, and whether the start goes on.
-        """
-        order = state.order
-        infinity = jnp.full((), jnp.inf, sizes.dtype)
-        two_below = jnp.where(order > 2, sizes[0], 0)
-        below = jnp.where(order > 1, sizes[1], infinity)
-        here = sizes[2]
-        can_rise = (order < self.max_order) & (state.num_steps >= order)
-        above = jnp.where(can_rise, sizes[3], infinity)
-        # Between the first two orders, a change must pay.
-        lower = jnp.where(
-            order > 2, jnp.maximum(below, two_below) <= here, below <= 0.5 * here
-        )
-        starting = state.starting & jnp.invert(lower) & (order < self.max_order)
-        lower = (lower | (below <= jnp.minimum(here, above))) & (order > 1)
-        raised = above < jnp.where(order > 1, 1, 0.5).astype(sizes.dtype) * here
-        raised = raised & jnp.invert(lower | starting)
-        lower = lower & jnp.invert(starting)
-        change = (raised | starting).astype(order.dtype) - lower.astype(order.dtype)
-        return order + change, raised, starting
+        choose = lambda new, old: jnp.where(made_jump, new.astype(old.dtype), old)
+        return jtu.tree_map(choose, fresh, state)
 
 
-def _rows(weights, leaf):
-    """Weights along the first axis of a leaf."""
-    return weights.reshape(-1, *(1,) * (leaf.ndim - 1)).astype(
-        leaf.dtype if weights.dtype != bool else bool
-    )
+def _sums_below(differences: Any) -> Any:
+    """Sums along the first axis of all before each one, and of all."""
+    empty = jnp.zeros_like(differences[:1])
+    return jnp.concatenate([empty, jnp.cumsum(differences, 0)])
+
+
+def _errors(order: Any, integrals: Any, sums: Any, f_predicted: Any, f1: Any) -> Any:
+    """The errors of the orders k - 2, ..., k + 1, along a first axis.
+
+    Each is what the next order would change. The last one is from the slope after the correction.
+    """
+    orders = order + jnp.arange(-2, 2, dtype=order.dtype)
+    orders = jnp.clip(orders, 1, len(integrals) - 1)
+    integrals = lax.stop_gradient(integrals)
+    # For steps much shorter than those before, the change goes to zero, and a jump of the slope
+    # would go unnoticed. The bound is below what the change is with constant steps.
+    weights = jnp.abs(integrals[orders] - integrals[orders - 1])
+    weights = jnp.maximum(weights, integrals[orders] / 50)
+
+    def error(s, f, g):
+        return along_first(weights, s) * (jnp.stack([f, f, f, g]) - s[orders])
+
+    return jtu.tree_map(error, sums, f_predicted, f1)
+
+
+def _choose_order(state: AdamsState, sizes: Any, max_order: int) -> tuple[Any, Any, Any]:
+    """The order of the next step, by the rules of Shampine and Gordon.
+
+    **Arguments:**
+
+    - `sizes`: the errors of the orders k - 2, ..., k + 1, in tolerances.
+
+    **Returns:**
+
+    The order, whether it is higher because its error is smaller, and whether the start goes on.
+    """
+    order, unknown = state.order, jnp.full((), jnp.inf, sizes.dtype)
+    two_below = jnp.where(order > 2, sizes[0], 0)
+    below = jnp.where(order > 1, sizes[1], unknown)
+    here = sizes[2]
+    above = jnp.where((order < max_order) & (state.num_steps >= order), sizes[3], unknown)
+    # Between the first two orders, the error must be halved to make a change worth it.
+    worth = jnp.where(order > 2, 1, 0.5).astype(sizes.dtype)
+    lower = jnp.maximum(below, two_below) <= worth * here
+    starting = state.starting & jnp.invert(lower) & (order < max_order)
+    lower = (lower | (below <= jnp.minimum(here, above))) & jnp.invert(starting) & (order > 1)
+    worth = jnp.where(order > 1, 1, 0.5).astype(sizes.dtype)
+    raised = (above < worth * here) & jnp.invert(starting | lower)
+    change = (raised | starting).astype(order.dtype) - lower.astype(order.dtype)
+    return order + change, raised, starting

@@ -32,8 +32,7 @@ def scaled_norm(
     """The size of an error, in tolerances, as `diffrax.PIDController` measures it."""
 
     def scale(error, y0, y1):
-        tolerances = (jnp.asarray(x).astype(error.dtype) for x in (rtol, atol))
-        relative, absolute = tolerances
+        relative, absolute = (jnp.asarray(x).astype(error.dtype) for x in (rtol, atol))
         return error / (absolute + relative * jnp.maximum(jnp.abs(y0), jnp.abs(y1)))
 
     return norm(jtu.tree_map(scale, error, y0, y1))
@@ -59,20 +58,28 @@ class AdamsController(dfx.AbstractAdaptiveStepSizeController):
     """
 
     controller: dfx.PIDController
-    target: int | float = 0.05
+    target: int | float
+
+    def __init__(self, controller: dfx.PIDController, target: int | float = 0.05):
+        if not isinstance(controller, dfx.PIDController):
+            raise ValueError(
+                "`AdamsController` goes around a `diffrax.PIDController`, got "
+                f"`{type(controller).__name__}`. Other controllers may go around it."
+            )
+        self.controller, self.target = controller, target
 
     @property
-    def rtol(self):
+    def rtol(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         """The relative tolerance."""
         return self.controller.rtol
 
     @property
-    def atol(self):
+    def atol(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         """The absolute tolerance."""
         return self.controller.atol
 
     @property
-    def norm(self):
+    def norm(self):  # pyright: ignore[reportIncompatibleMethodOverride]
         """The norm of scaled errors."""
         return self.controller.norm
 
@@ -91,21 +98,23 @@ class AdamsController(dfx.AbstractAdaptiveStepSizeController):
         del error_order
         if not isinstance(y_error, AdamsError):
             raise ValueError("`AdamsController` goes with the solver `Adams` alone.")
-        error, order, raised = y_error
+        error = y_error.error
+        ends = lax.stop_gradient((y0, y1_candidate))
+        size = scaled_norm(error, *ends, self.rtol, self.atol, self.norm)
+        order = y_error.order.astype(size.dtype)
         keep_step, next_t0, next_t1, made_jump, controller_state, result = (
             self.controller.adapt_step_size(
                 t0, t1, y0, y1_candidate, args, error, order, controller_state
             )
         )
-        step, proposed = t1 - t0, next_t1 - next_t0
-        size = scaled_norm(error, y0, y1_candidate, self.rtol, self.atol, self.norm)
-        size, order = (lax.stop_gradient(x).astype(step.dtype) for x in (size, order))
-        # An error of zero gives infinity, one of infinity zero: both are cut off below.
-        aimed = (self.target / size) ** (1 / order)
-        longest = jnp.where(raised > 0, 1.0, 2.0).astype(step.dtype)
-        kept = jnp.minimum(proposed, jnp.clip(aimed, 0.5, longest) * step)
-        # The error of the first order is that of the start.
-        shorter = jnp.where(order <= 2, jnp.clip(aimed, 0.01, 0.5) * step, proposed)
+        step, proposed = jnp.asarray(t1 - t0), next_t1 - next_t0
+        # An error of zero gives infinity, one of infinity zero: both are cut off.
+        aimed = ((self.target / size) ** (1 / order)).astype(step.dtype)
+        longest = jnp.asarray(2, step.dtype)
+        kept = jnp.where(y_error.raised > 0, step, jnp.minimum(proposed, jnp.clip(aimed, 0.5, longest) * step))
+        # The first order is that of the start. An error that is not finite tells nothing.
+        starting = (order <= 2) & jnp.isfinite(size)
+        shorter = jnp.where(starting, jnp.maximum(aimed, 0.01) * step, proposed)
         rejected = jnp.minimum(shorter, 0.5 * step)
         step = jnp.where(keep_step, kept, rejected)
         if self.controller.dtmin is not None:

@@ -28,7 +28,7 @@ def newton_integrals(gaps: Any, step: Scalar, length: Scalar) -> Any:
     **Returns:**
 
     The `n + 1` integrals of the products of 0, ..., n factors. A Gauss rule is exact for them, and
-    free of the cancellation of the usual recurrence: between t_0 and t_end all factors are positive.
+    free of the cancellation of the usual recurrence: from t_0 to t_end all factors are positive.
     """
     nodes, weights = np.polynomial.legendre.leggauss(len(gaps) // 2 + 1)
     nodes, weights = (jnp.asarray(x / 2, gaps.dtype) for x in (nodes + 1, weights))
@@ -49,6 +49,12 @@ def combine(weights: Any, tree: Any) -> Any:
         weights.astype(x.dtype), x, axes=1, precision=lax.Precision.HIGHEST
     )
     return jtu.tree_map(product, tree)
+
+
+def along_first(weights: Any, leaf: Any) -> Any:
+    """Weights or a mask along the first axis of a leaf, ready to be broadcast."""
+    dtype = weights.dtype if weights.dtype == bool else leaf.dtype
+    return weights.astype(dtype).reshape(-1, *(1,) * (leaf.ndim - 1))
 
 
 class AdamsInterpolation(dfx.AbstractLocalInterpolation):

@@ -1,5 +1,0 @@
-try:
-    from .solvers.adams import Adams, AdamsController
-except ImportError:
-    class Adams: pass
-    class AdamsController: pass

@@ -1,0 +1,115 @@
+"""For habits from torchdiffeq: solvers by name, and vector fields `func(t, y)`."""
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import diffrax as dfx
+import equinox as eqx
+import jax.numpy as jnp
+
+from . import solvers
+from ._types import Key, Y
+from .quadrature import AbstractQuadrature, Augmented
+from .solve import diffeqsolve
+
+
+ADAPTIVE: dict[str, Callable[[], dfx.AbstractSolver]] = {
+    "dopri5": dfx.Dopri5,
+    "dopri8": dfx.Dopri8,
+    "tsit5": dfx.Tsit5,
+    "bosh3": dfx.Bosh3,
+    "adaptive_heun": dfx.Heun,
+    "fehlberg2": solvers.Fehlberg12,
+    "cash_karp": solvers.CashKarp,
+    "rkf45": solvers.RKFehlberg45,
+    "owren_zennaro4": solvers.OwrenZennaro4,
+    "owren_zennaro5": solvers.OwrenZennaro5,
+    "tanaka_yamashita7": solvers.TanakaYamashita7,
+    "adams": solvers.Adams,
+}
+FIXED: dict[str, Callable[[], dfx.AbstractSolver]] = {
+    "euler": dfx.Euler,
+    "midpoint": dfx.Midpoint,
+    "heun": dfx.Heun,
+    "rk4": solvers.RK4,
+}
+
+
+def odeint(
+    func: Callable[[Any, Y], Y],
+    y0: Y,
+    t: Any,
+    *,
+    rtol: Any = 1e-7,
+    atol: Any = 1e-9,
+    method: str = "dopri5",
+    step_size: Any = None,
+    regularizer: Any = None,
+    quadrature: AbstractQuadrature = Augmented(),
+    key: Key | None = None,
+    max_steps: int | None = 4096,
+    **options: Any,
+) -> Any:
+    """Solve dy/dt = func(t, y) and return the states at the times `t`.
+
+    **Arguments:**
+
+    - `func`: a function `func(t, y)`, or an `eqx.Module` with such a call.
+    - `y0`: the state at the first of the times.
+    - `t`: a vector of times, increasing or decreasing.
+    - `rtol`, `atol`: tolerances of adaptive methods.
+    - `method`: the solver by its name: one of `tn.compat.ADAPTIVE` or `tn.compat.FIXED`.
+    - `step_size`: of fixed methods; they step from time to time of `t` by default.
+    - `regularizer`, `quadrature`, `key`: as for `tn.diffeqsolve`.
+    - `max_steps`, `options`: handed on to `tn.diffeqsolve`, such as `adjoint=`.
+
+    **Returns:**
+
+    The states, with a leading axis of times; with a regularizer, the pair of these and the penalty.
+    """
+    t = jnp.asarray(t)
+    if t.ndim != 1 or t.size < 2:
+        raise ValueError(f"`t` must be a vector of at least two times, got shape {t.shape}.")
+    if method in ADAPTIVE:
+        if step_size is not None:
+            raise ValueError(f"`step_size` is for fixed methods {list(FIXED)}, got {method!r}.")
+        solver = ADAPTIVE[method]()
+        controller, dt0 = dfx.PIDController(rtol=rtol, atol=atol), None
+    elif method in FIXED:
+        solver = FIXED[method]()
+        controller, dt0 = dfx.StepTo(ts=t), None
+        if step_size is not None:
+            controller, dt0 = dfx.ConstantStepSize(), jnp.sign(t[-1] - t[0]) * step_size
+    else:
+        names = [*ADAPTIVE, *FIXED]
+        near = difflib.get_close_matches(str(method), names, n=3) or names
+        raise ValueError(f"`method` {method!r} is not known. Did you mean one of {near}?")
+    solution = diffeqsolve(
+        dfx.ODETerm(_Timed(func)),
+        solver,
+        t[0],
+        t[-1],
+        dt0,
+        y0,
+        saveat=dfx.SaveAt(ts=t),
+        stepsize_controller=controller,
+        regularizer=regularizer,
+        quadrature=quadrature,
+        key=key,
+        max_steps=max_steps,
+        **options,
+    )
+    if regularizer is None:
+        return solution.ys
+    return solution.ys, solution.stats["penalty"]
+
+
+class _Timed(eqx.Module):
+    """A vector field without arguments. What it holds is a pytree, so parameters are seen in it."""
+
+    func: Callable[[Any, Y], Y]
+
+    def __call__(self, t: Any, y: Y, args: Any) -> Y:
+        del args
+        return self.func(t, y)
