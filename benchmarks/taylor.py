@@ -44,6 +44,14 @@ def measure_model(name: str, console: Console) -> dict[int, dict[str, Cost]]:
     return results
 
 
+def sections(console: Console) -> list[str]:
+    """All tables."""
+    return [
+        f"#### {name}, batch 100, float32\n\n{as_markdown(measure_model(name, console))}"
+        for name in MODELS
+    ]
+
+
 def _own_gradient(field):
     return jax.grad(
         lambda params, y: jnp.mean(field(jnp.array(0.3), y, params) ** 2), argnums=(0, 1)

@@ -18,7 +18,7 @@ class AdamsError(NamedTuple):
 
     - `error`: the estimated error, of the structure of the state.
     - `order`: the power of the step with which the error of the next step goes to zero.
-    - `raised`: 1 if the next step is to be no longer than this one, since its order is higher.
+    - `raised`: 1 if the next step is to be as long as this one, since its order is higher; or 0.
     """
 
     error: Y
@@ -46,7 +46,7 @@ class AdamsController(dfx.AbstractAdaptiveStepSizeController):
 
     - The next step aims at a part of the tolerance only, also if it has to shrink for that: a
       rejected step costs two evaluations and brings nothing.
-    - Steps at most double, stay when the order rises, and are at most halved if accepted.
+    - The next step is between half and twice the last, and as long when the order has risen.
     - A rejected step is at least halved: that its error was underestimated means that the past
       points do not tell what is coming. At the start there is no past, and the error is known to go
       with the square of the step, so a single rejection finds the right size.
@@ -110,8 +110,8 @@ class AdamsController(dfx.AbstractAdaptiveStepSizeController):
         step, proposed = jnp.asarray(t1 - t0), next_t1 - next_t0
         # An error of zero gives infinity, one of infinity zero: both are cut off.
         aimed = ((self.target / size) ** (1 / order)).astype(step.dtype)
-        longest = jnp.asarray(2, step.dtype)
-        kept = jnp.where(y_error.raised > 0, step, jnp.minimum(proposed, jnp.clip(aimed, 0.5, longest) * step))
+        kept = jnp.minimum(proposed, jnp.clip(aimed, 0.5, 2) * step)
+        kept = jnp.where(y_error.raised > 0, step, kept)
         # The first order is that of the start. An error that is not finite tells nothing.
         starting = (order <= 2) & jnp.isfinite(size)
         shorter = jnp.where(starting, jnp.maximum(aimed, 0.01) * step, proposed)
