@@ -139,8 +139,8 @@ def regularized(
     ```python
     term = tn.regularized(dfx.ODETerm(f), tn.TotalDerivative(order=3))
     controller = dfx.PIDController(rtol=1e-5, atol=1e-5, norm=tn.StateNorm())
-    sol = dfx.diffeqsolve(term, dfx.Tsit5(), 0.0, 1.0, 0.1, (y0, 0.0), stepsize_controller=controller)
-    ys, penalty = sol.ys
+    solve = functools.partial(dfx.diffeqsolve, stepsize_controller=controller)
+    ys, penalty = solve(term, dfx.Tsit5(), 0.0, 1.0, 0.1, (y0, 0.0)).ys
     ```
 
     **Arguments:**

@@ -18,7 +18,7 @@ COUNTERS = ("num_steps", "num_accepted_steps", "num_rejected_steps", "nfe")
 
 
 def backward_statistics(
-    terms: dfx.ODETerm,
+    terms: Any,
     solver: dfx.AbstractSolver,
     t0: Scalar,
     t1: Scalar,
@@ -28,7 +28,7 @@ def backward_statistics(
     *,
     cotangent: Y | None = None,
     penalty_cotangent: Any = None,
-    adjoint: dfx.BacksolveAdjoint = dfx.BacksolveAdjoint(),
+    adjoint: Any = dfx.BacksolveAdjoint(),
     **options: Any,
 ) -> dict[str, Any]:
     """Steps and evaluations of the adjoint solve, as a gradient with `BacksolveAdjoint` makes it.
@@ -39,8 +39,8 @@ def backward_statistics(
     **Arguments:** those of `tn.diffeqsolve`, and
 
     - `cotangent`: the derivative of the loss with respect to `sol.ys`; ones by default.
-    - `penalty_cotangent`: the same with respect to `sol.stats["penalty"]`, such as the weight of the
-        penalty; ones by default.
+    - `penalty_cotangent`: the same with respect to `sol.stats["penalty"]`, such as its weight; ones
+        by default.
 
     **Returns:**
 
@@ -49,7 +49,7 @@ def backward_statistics(
     """
     if not isinstance(adjoint, dfx.BacksolveAdjoint):
         raise ValueError(
-            "`adjoint` must be a `BacksolveAdjoint`: other adjoints go back through the steps of the "
+            "`adjoint` must be a `BacksolveAdjoint`: others go back through the steps of the "
             f"forward solve and make none of their own, got `{type(adjoint).__name__}`."
         )
     if not isinstance(terms, dfx.ODETerm):

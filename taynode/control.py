@@ -29,7 +29,10 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
     """
 
     controller: dfx.AbstractAdaptiveStepSizeController
-    restarting: Any = False
+    restarting: Any
+
+    def __init__(self, controller: Any, restarting: Any = False):
+        self.controller, self.restarting = controller, restarting
 
     @property
     def rtol(self):

@@ -4,9 +4,10 @@ import dataclasses
 from typing import Any
 
 import diffrax as dfx
-import jax
-import jax.tree_util as jtu
 import numpy as np
+from jax.core import Tracer
+
+from .failure import LastPoint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +89,7 @@ def diagnose(sol: dfx.Solution, *, limit: int = 10) -> Diagnosis:
 def _finding(sol: dfx.Solution, codes: Any, point: Any, sample: tuple[int, ...]) -> Finding:
     item = next(i for i in _items() if _code(i) == codes[sample])
     if point is None:
-        numbers = dict.fromkeys(("time", "next_step", "state", "slope", "acceleration"), np.nan)
+        numbers: dict[str, float] = dict.fromkeys(LastPoint._fields, np.nan)
         hint = "Solve with `tn.diffeqsolve(..., throw=False)` to see where."
     else:
         numbers = {
@@ -155,7 +156,7 @@ def _code(item: Any) -> int:
 
 
 def _concrete(x: Any) -> Any:
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jtu.tree_leaves(x)):
+    if isinstance(x, Tracer):
         raise TypeError(
             "`sol` has no values yet: call `tn.diagnose` outside of `jax.jit`, on what it returns."
         )

@@ -17,19 +17,21 @@ LOOK = (
     "To see where and why, solve again with `throw=False` and pass the solution to `tn.diagnose`."
 )
 HINTS = [
-    (dfx.RESULTS.max_steps_reached,
-
-        "taynode: the vector field may have become too wild for this tolerance. Raise the weight of "
-        f"the regularizer, loosen `rtol` and `atol`, or raise `max_steps`. {LOOK}"
+    (
+        dfx.RESULTS.max_steps_reached,
+        "taynode: the vector field may be too wild for this tolerance. Raise the weight of "
+        f"the regularizer, loosen `rtol` and `atol`, or raise `max_steps`. {LOOK}",
     ),
-    (dfx.RESULTS.dt_min_reached,
+    (
+        dfx.RESULTS.dt_min_reached,
         "taynode: the step size fell until time stood still. The vector field returns NaN, has a "
-        f"jump or a pole, or the tolerance is below what the precision can resolve. {LOOK}"
+        f"jump or a pole, or the tolerance is below what the precision can resolve. {LOOK}",
     ),
-    (dfx.RESULTS.nonfinite,
+    (
+        dfx.RESULTS.nonfinite,
         "taynode: the solve went well, but the penalty is infinite or NaN. A derivative of the "
         "vector field overflows: use a lower `order`, double precision, or smooth activations. "
-        f"{LOOK}"
+        f"{LOOK}",
     ),
 ]
 
@@ -51,7 +53,8 @@ def with_nonfinite_penalty(solution: dfx.Solution, penalty: Any) -> dfx.Solution
     """Mark a solve that went well but whose penalty is not finite."""
     finite = [jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(penalty)]
     failed = jnp.invert(jnp.all(jnp.stack(finite))) & dfx.is_okay(solution.result)
-    result = dfx.RESULTS.where(failed, dfx.RESULTS.nonfinite, solution.result)
+    nonfinite: Any = dfx.RESULTS.nonfinite
+    result = dfx.RESULTS.where(failed, nonfinite, solution.result)
     return eqx.tree_at(lambda s: s.result, solution, result)
 
 

@@ -28,12 +28,12 @@ class Problem:
     solver: dfx.AbstractSolver
     t0: Scalar
     t1: Scalar
-    dt0: Scalar | Callable[..., Any] | None
+    dt0: Any  # a number, a function that chooses it, or `None`
     y0: Y
     args: Args
     saveat: dfx.SaveAt
-    stepsize_controller: dfx.AbstractStepSizeController
-    adjoint: dfx.AbstractAdjoint
+    stepsize_controller: Any
+    adjoint: Any
     event: dfx.Event | None
     max_steps: int | None
     throw: bool
@@ -90,9 +90,7 @@ def with_common_types(problem: Problem) -> Problem:
     return problem.replace(t0=t0, t1=t1, dt0=dt0, y0=y0)
 
 
-def integrate(
-    problem: Problem, *, wrap: Callable[[Any], dfx.AbstractWrappedSolver] | None = None
-) -> dfx.Solution:
+def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> dfx.Solution:
     """Solve, and count the evaluations.
 
     The state may be augmented: control and the first step look at its plain part. Never raises for
@@ -153,7 +151,7 @@ def integrate(
         inner = watch.inner if problem.saveat.controller_state else None
         solution = with_fields(solution, controller_state=inner)
     if look_back:
-        (ts, _), (ys, (last_time, last_state)) = solution.ts, solution.ys
+        (ts, _), (ys, (last_time, last_state)) = saved(solution)
         solution = with_fields(solution, ts=ts, ys=ys)
         stats["last_point"] = last_point(
             plain(problem.terms.vector_field),
@@ -164,6 +162,11 @@ def integrate(
             jnp.invert(dfx.is_okay(solution.result)),
         )
     return with_fields(solution, stats=stats)
+
+
+def saved(solution: dfx.Solution) -> tuple[Any, Any]:
+    """The times and values that were saved, whose structure is that of `saveat`."""
+    return solution.ts, solution.ys
 
 
 def _time_and_state(t: Scalar, y: Y, args: Args) -> tuple[Scalar, Y]:
@@ -230,9 +233,7 @@ def _start(problem: Problem) -> tuple[Problem, int, int]:
         if problem.is_backsolve:
             # Its gradients come from the backward solve; a slope with a gradient is refused there.
             slope = jax.lax.stop_gradient(slope)
-        state = state_from_slope(
-            solver, problem.terms, problem.t0, problem.y0, problem.args, slope
-        )
+        state = state_from_slope(solver, problem.terms, problem.t0, problem.y0, problem.args, slope)
         problem = problem.replace(solver_state=state, made_jump=None)
     return problem, spent, spent - int(hand_on)
 

@@ -30,8 +30,9 @@ def cost_of(solver: Any) -> Cost:
     if isinstance(solver, Adams):
         return Cost(attempt=2, start=1, restart=1)
     if isinstance(solver, dfx.AbstractERK):
-        reused = int(solver.tableau.fsal)
-        return Cost(solver.tableau.num_stages - reused, start=reused, restart=reused)
+        tableau: Any = solver.tableau
+        reused = int(tableau.fsal)
+        return Cost(tableau.num_stages - reused, start=reused, restart=reused)
     if isinstance(solver, dfx.ReversibleHeun):
         return Cost(attempt=1, start=1, restart=1)
     if isinstance(solver, dfx.Euler | dfx.LeapfrogMidpoint | dfx.SemiImplicitEuler):

@@ -6,9 +6,9 @@ from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jax.core import Tracer
 
 from ._types import Args, Key, Scalar, Y
 from .augment import check_regularizer
@@ -28,7 +28,7 @@ def diffeqsolve(
     args: Args = None,
     *,
     regularizer: Any = None,
-    quadrature: AbstractQuadrature = Augmented(),
+    quadrature: Any = Augmented(),
     key: Key | None = None,
     saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
     stepsize_controller: dfx.AbstractStepSizeController = dfx.ConstantStepSize(),
@@ -128,7 +128,7 @@ def _warn_of_unreachable_tolerance(problem: Problem) -> None:
     if not isinstance(controller, dfx.AbstractAdaptiveStepSizeController):
         return
     rtol = controller.rtol
-    if isinstance(rtol, jax.core.Tracer):
+    if isinstance(rtol, Tracer):
         return
     dtypes = {jnp.result_type(y) for y in jtu.tree_leaves(problem.y0)}
     for dtype in dtypes:

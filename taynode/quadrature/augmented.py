@@ -17,7 +17,7 @@ from ..augment import (
     plain,
     zero_penalty,
 )
-from ..integrate import integrate, is_subsaveat, Problem, with_fields
+from ..integrate import integrate, is_subsaveat, Problem, saved, with_fields
 from .base import AbstractQuadrature, Outcome
 
 
@@ -139,7 +139,7 @@ def _apart(problem: Problem) -> tuple[dfx.Solution, Any]:
     subs = own, dfx.SubSaveAt(t1=True, fn=_save_penalty)
     saveat = eqx.tree_at(lambda s: s.subs, saveat, subs, is_leaf=lambda x: x is None)
     solution = integrate(problem.replace(saveat=saveat))
-    (ts, _), (ys, penalties) = solution.ts, solution.ys
+    (ts, _), (ys, penalties) = saved(solution)
     return with_fields(solution, ts=ts, ys=ys), jtu.tree_map(lambda x: x[0], penalties)
 
 

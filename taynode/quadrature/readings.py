@@ -1,6 +1,5 @@
 """Reading the state at given times, as extra output of a solve that is otherwise unchanged."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import diffrax as dfx
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from .._types import Y
-from ..integrate import integrate, Problem, with_fields
+from ..integrate import integrate, Problem, saved, with_fields
 
 
 class Readings(NamedTuple):
@@ -72,7 +71,7 @@ def check_rows(problem: Problem, axis: int) -> int:
     if shapes(slope) != shapes(row):
         raise ValueError(
             f"`batch_axis={axis}` evaluates the vector field on one row at a time, and for a row "
-            f"of shapes {shapes(row)} it returns {shapes(slope)}. Does `args`, or the vector field, "
+            f"of shapes {shapes(row)} it returns {shapes(slope)}. Does `args` or the vector field "
             "hold something per row?"
         )
     return sizes.pop()
@@ -83,7 +82,7 @@ def _separate(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Y]:
     subs = problem.saveat.subs, dfx.SubSaveAt(ts=times)
     saveat = eqx.tree_at(lambda s: s.subs, problem.saveat, subs, is_leaf=lambda x: x is None)
     solution = integrate(problem.replace(saveat=saveat))
-    (ts, saved_times), (ys, states) = solution.ts, solution.ys
+    (ts, saved_times), (ys, states) = saved(solution)
     return with_fields(solution, ts=ts, ys=ys), saved_times, states
 
 
@@ -220,7 +219,8 @@ def _read_rows_while_stepping(
 
     saveat = eqx.tree_at(lambda s: s.solver_state, problem.saveat, True)
     solution = integrate(problem.replace(saveat=saveat), wrap=wrap)
-    inner, readings = solution.solver_state
+    solver_state: Any = solution.solver_state
+    inner, readings = solver_state
     state = inner if problem.saveat.solver_state else None
     return with_fields(solution, solver_state=state), readings
 
@@ -228,5 +228,3 @@ def _read_rows_while_stepping(
 def _where(reached: Any, states: Y, start: Y) -> Y:
     shaped = lambda x: reached.reshape(reached.shape + (1,) * (x.ndim - 1))
     return jtu.tree_map(lambda x, y: jnp.where(shaped(x), x, y), states, start)
-
-

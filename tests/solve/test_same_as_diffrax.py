@@ -88,7 +88,9 @@ def check_steps_and_values(case):
     solver, controller, dt0, spans = case
     saveat = dfx.SaveAt(ts=jnp.array([0.5, 1.3]), t1=True)
     for span in spans:
-        ordered = dfx.SaveAt(ts=saveat.subs.ts if span == FORWARD else saveat.subs.ts[::-1], t1=True)
+        ordered = dfx.SaveAt(
+            ts=saveat.subs.ts if span == FORWARD else saveat.subs.ts[::-1], t1=True
+        )
         plain = run(dfx, solver, controller, span, dt0, saveat=ordered)
         for options in QUADRATURES.values():
             sol = run(tn, solver, controller, span, dt0, saveat=ordered, **options)

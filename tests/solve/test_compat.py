@@ -1,0 +1,75 @@
+"""The interface for habits from torchdiffeq."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import taynode as tn
+
+
+TIMES = jnp.linspace(0.0, 2.0, 6)
+Y0 = jnp.array([1.0, -2.0])
+
+
+@pytest.mark.parametrize("method", tn.compat.ADAPTIVE)
+def test_adaptive_methods_by_name(method):
+    tolerance = 1e-4 if method in ("adaptive_heun", "fehlberg2") else 1e-7
+    ys = tn.compat.odeint(lambda t, y: -y, Y0, TIMES, method=method, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(ys, Y0 * np.exp(-TIMES)[:, None], rtol=0.01, atol=100 * tolerance)
+
+
+@pytest.mark.parametrize(
+    ("method", "error"), [("euler", 1e-2), ("midpoint", 1e-4), ("heun", 1e-4), ("rk4", 1e-8)]
+)
+def test_fixed_methods_by_name(method, error):
+    ys = tn.compat.odeint(lambda t, y: -y, Y0, TIMES, method=method, step_size=0.01)
+    np.testing.assert_allclose(ys, Y0 * np.exp(-TIMES)[:, None], atol=error)
+
+
+def test_fixed_methods_step_from_time_to_time_by_default():
+    ys = tn.compat.odeint(lambda t, y: -y, Y0, TIMES, method="euler")
+    np.testing.assert_allclose(ys, Y0 * (0.6 ** jnp.arange(6.0))[:, None], rtol=1e-12)
+
+
+def test_backward_in_time():
+    ys = tn.compat.odeint(lambda t, y: -y, Y0, TIMES[::-1], rtol=1e-9)
+    np.testing.assert_allclose(ys, Y0 * np.exp(TIMES)[:, None], rtol=1e-7)
+
+
+def test_a_regularizer_adds_the_penalty():
+    ys, penalty = tn.compat.odeint(
+        lambda t, y: -y, Y0, TIMES, regularizer=tn.TotalDerivative(order=2)
+    )
+    assert ys.shape == (6, 2)
+    np.testing.assert_allclose(penalty, np.mean(Y0**2) * (1 - np.exp(-4)) / 2, rtol=1e-6)
+
+
+def test_gradients_reach_the_parameters_of_a_module():
+    class Decay(eqx.Module):
+        rate: jax.Array
+
+        def __call__(self, t, y):
+            return -self.rate * y
+
+    def last(module):
+        return jnp.sum(tn.compat.odeint(module, Y0, TIMES)[-1])
+
+    gradient = eqx.filter_grad(last)(Decay(jnp.array(0.5)))
+    np.testing.assert_allclose(gradient.rate, -2 * np.sum(Y0) * np.exp(-1), rtol=1e-6)
+
+
+def test_unknown_methods_are_answered_with_the_nearest():
+    with pytest.raises(ValueError, match=r"`method` 'dopri' is not known.*'dopri5'"):
+        tn.compat.odeint(lambda t, y: -y, Y0, TIMES, method="dopri")
+
+
+def test_times_must_be_a_vector():
+    with pytest.raises(ValueError, match="`t` must be a vector"):
+        tn.compat.odeint(lambda t, y: -y, Y0, jnp.array(1.0))
+
+
+def test_adaptive_methods_have_no_step_size():
+    with pytest.raises(ValueError, match="`step_size` is for fixed methods"):
+        tn.compat.odeint(lambda t, y: -y, Y0, TIMES, step_size=0.1)

@@ -1,0 +1,40 @@
+"""The examples run."""
+
+import importlib.util
+import pathlib
+
+import pytest
+
+
+EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_from_diffrax_trains_without_and_with_a_regularizer(capsys):
+    load("from_diffrax").main(num_steps=2)
+    head, plain, regularized = capsys.readouterr().out.splitlines()
+    assert head.split() == ["loss", "accuracy", "NFE"]
+    for line, name in ((plain, "unregularized"), (regularized, "R_3")):
+        label, loss, accuracy, nfe = line.split()
+        assert label == name
+        assert 0 < float(loss) < 10
+        assert 0 <= float(accuracy) <= 1
+        # Tsit5 with a given first step: one evaluation, and six an attempt, in the mean.
+        assert float(nfe) >= 7
+
+
+@pytest.mark.slow
+def test_from_diffrax_solves_cheaper_at_the_same_loss():
+    module = load("from_diffrax")
+    loss, _, nfe = module.train(None, 0.0, 300)
+    cheaper_loss, _, cheaper_nfe = module.train(module.tn.TotalDerivative(order=3), 1e-3, 300)
+    assert cheaper_loss < loss + 0.02
+    assert cheaper_nfe < 0.75 * nfe
