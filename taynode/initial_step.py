@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import diffrax as dfx
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
@@ -58,7 +59,8 @@ def initial_step_size(
     """
     if variant not in VARIANTS:
         raise ValueError(f"`variant` must be one of {list(VARIANTS)}, got {variant!r}.")
-    t0, t1, y0, args, slope = jax.lax.stop_gradient((t0, t1, y0, args, slope))
+    arrays, others = eqx.partition((term, t0, t1, y0, args, slope), eqx.is_array)
+    term, t0, t1, y0, args, slope = eqx.combine(jax.lax.stop_gradient(arrays), others)
     size = norm if variant == "hairer" else _euclidean
     direction = jnp.where(t0 < t1, 1, -1).astype(jnp.result_type(t0))
     if slope is None:

@@ -6,13 +6,17 @@ import re
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
+import taynode as tn
+
 
 README = pathlib.Path(__file__).parents[1] / "README.md"
 
 
 def test_the_example_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     names: dict = {}
-    exec(code, names)
+    for code in blocks:
+        exec(code, names)
     assert names["value"] > 0
     assert all(jnp.all(jnp.isfinite(leaf)) for leaf in jtu.tree_leaves(names["gradient"]))
+    assert issubclass(names["Jerk"], tn.AbstractRegularizer)
