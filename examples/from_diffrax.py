@@ -63,7 +63,7 @@ def train(regularizer, weight, num_steps, *, seed=0):
     def evaluate(model, data, regularizer=None):
         x, label = data
         sol = jax.vmap(lambda y0: model(y0, regularizer))(x)
-        sign = 2.0 * (label == 1) - 1.0
+        sign = jnp.where(label == 1, 1.0, -1.0)
         margin = sign * sol.ys[:, -1, 0]  # the first coordinate tells the moons apart
         return jnp.mean(jax.nn.softplus(-margin)), jnp.mean(margin > 0), sol.stats
 
