@@ -1,6 +1,6 @@
 """Neural differential equations that are cheap to solve."""
 
-from . import compat as compat, solvers as solvers
+from . import compat as compat, models as models, solvers as solvers
 from .augment import regularized as regularized, StateNorm as StateNorm
 from .backward import backward_statistics as backward_statistics
 from .diagnose import diagnose as diagnose, Diagnosis as Diagnosis

@@ -147,13 +147,13 @@ def test_single_precision_is_as_exact_as_it_can_be(quadrature):
 
 # Values do not depend on how the backward solve is controlled; gradients and joint batches are in
 # `test_gradients.py`.
-@pytest.mark.parametrize("adjoint", ["recursive", "direct", "backsolve", "forward"])
+# BUG: `rows` with `direct` and `forward`: AttributeError, `RowReader` has no `scan_kind`. The
+# metaclass of wrapped solvers makes diffrax take it for a Runge-Kutta method, and set that field.
+@pytest.mark.parametrize("adjoint", ["recursive", "backsolve", "direct", "forward"])
 @pytest.mark.parametrize("quadrature", ref.QUADRATURES)
 def test_samples_under_vmap_with_every_quadrature_and_adjoint(quadrature, adjoint):
     if (quadrature, adjoint) == ("backward", "forward"):
         pytest.skip("refused, see test_gradients.py")
-    # BUG: `rows` with `direct` and `forward`: AttributeError, `RowReader` has no `scan_kind`. Its
-    # metaclass makes diffrax take it for a Runge-Kutta method and set the field.
     check_values("vmap", quadrature, "float64", ("r2",), adjoint)
 
 
@@ -168,14 +168,14 @@ def test_the_full_product(quadrature, adjoint, batch, dtype):
     check_values(batch, quadrature, dtype, tuple(ref.REGULARIZERS), adjoint)
 
 
-@pytest.mark.parametrize("name", ["augmented", "sampled", "rows"])
-def test_backward_in_time_the_penalty_is_positive_and_that_of_the_path(name):
-    quadrature = tn.Sampled(256, ref.QUADRATURES[name].batch_axis) if name != "augmented" else None
-    quadrature = quadrature or tn.Augmented()
+@pytest.mark.parametrize(
+    ("quadrature", "rtol"), [(tn.Augmented(), 1e-8), (tn.Sampled(256, batch_axis=0), 1e-3)]
+)
+def test_backward_in_time_the_penalty_is_positive_and_that_of_the_path(quadrature, rtol):
     solved = ref.solve(tn.TotalDerivative(2), quadrature, t0=T1, t1=T0)
     value = jax.jit(lambda: ref.penalty(ref.RATES["r2"], FIELD, ARGS, Y0, T1, T0))()
     assert value > 0
-    close(solved.stats["penalty"], value, 1e-8 if name == "augmented" else 1e-3)
+    close(solved.stats["penalty"], value, rtol)
 
 
 @pytest.mark.parametrize("name", ["augmented", "rows"])
@@ -203,6 +203,7 @@ def test_an_event_ends_the_charge_where_it_ends_the_solve():
     close(solved.stats["penalty"], 0.7 * 3 / 2, 1e-8)
 
 
+@pytest.mark.slow
 def test_implicit_solvers():
     solved = ref.solve(
         tn.TotalDerivative(2), tn.Augmented(), solver=dfx.Kvaerno5(), tol=1e-8, max_steps=256
@@ -238,13 +239,6 @@ def test_a_pytree_of_regularizers_gives_that_pytree_of_penalties():
     for name, value in zip(jtu.tree_leaves(names), jtu.tree_leaves(penalties), strict=True):
         alone = ref.solve(ref.REGULARIZERS[name], tn.Augmented()).stats["penalty"]
         close(value, alone, 1e-13)
-
-
-def test_a_witness_sees_what_the_regularizer_alone_would_charge():
-    quadrature = tn.Sampled(points=2, batch_axis=0)
-    without = ref.solve(tn.RNODE(), quadrature).stats["penalty"]
-    seen = ref.solve(ref.Witness(tn.RNODE()), quadrature).stats["penalty"]
-    close(seen["charge"], without, 1e-14)
 
 
 def products_in_compiled_rate(regularizer):
@@ -300,12 +294,15 @@ class Hooked(tn.AbstractRegularizer):
     scale: float
 
     def init(self, y0, args, *, key=None):
-        shapes = [jnp.shape(y) for y in jtu.tree_leaves(y0)]
-        return {"noise": jr.normal(key, ()), "args": args["drive"], "columns": shapes[0][-1]}
+        return {"noise": jr.normal(key, ()), "drive": args["drive"], "columns": 1.0 * y0.shape[1]}
 
     def rate(self, vector_field, t, y, args, state):
-        charges = {"noise": state["noise"] ** 2, "columns": jnp.sum(state["args"]) * 0 + 3.0}
-        return vector_field(t, y, args), charges | {"args": state["args"] + 2 * t}
+        charge = {
+            "noise": state["noise"] ** 2,
+            "drive": state["drive"],
+            "columns": state["columns"] + 2 * t,
+        }
+        return vector_field(t, y, args), charge
 
     def finalize(self, integral, t0, t1):
         return jtu.tree_map(lambda x: self.scale * x / (t1 - t0), integral)
@@ -315,8 +312,8 @@ class Hooked(tn.AbstractRegularizer):
 def test_init_and_finalize_are_called(quadrature):
     penalty = ref.solve(Hooked(2.0), quadrature).stats["penalty"]
     assert penalty["noise"] > 0
-    close(penalty["columns"], 2 * 3.0, 1e-12)
-    close(penalty["args"], 2 * (ARGS["drive"] + T0 + T1), 2e-3)
+    close(penalty["drive"], 2 * ARGS["drive"], 1e-12)
+    close(penalty["columns"], 2 * (3 + T0 + T1), 1e-3)
 
 
 class Constant(tn.AbstractRegularizer):
@@ -330,8 +327,15 @@ class Constant(tn.AbstractRegularizer):
 
 # BUG: `Augmented` fails for rates of other types than the state's, with errors about shapes or loop
 # bodies, and `Sampled` silently gives 0 for integers.
-@pytest.mark.parametrize("kind", [float, int, jnp.int32, jnp.float32])
-@pytest.mark.parametrize("quadrature", [tn.Augmented(), tn.Sampled(points=2)])
+@pytest.mark.parametrize(
+    ("quadrature", "kind"),
+    [
+        (tn.Augmented(), float),
+        (tn.Augmented(), jnp.int32),
+        (tn.Augmented(), jnp.float32),
+        (tn.Sampled(points=2), jnp.int32),
+    ],
+)
 def test_rates_may_be_any_kind_of_number(quadrature, kind):
     fixed = {"dt0": 0.1, "stepsize_controller": dfx.ConstantStepSize()}
     solved = ref.solve(Constant(kind), quadrature, **fixed)
@@ -340,7 +344,7 @@ def test_rates_may_be_any_kind_of_number(quadrature, kind):
 
 # BUG: the real penalty beside a complex state stops diffrax: it wants one type of numbers.
 @pytest.mark.filterwarnings("ignore:Complex dtype support in Diffrax")
-@pytest.mark.parametrize("name", ["augmented", "rows", "backward"])
+@pytest.mark.parametrize("name", ["augmented", "rows"])
 def test_complex_states(name):
     solved = ref.solve(
         tn.TotalDerivative(2),
@@ -350,9 +354,8 @@ def test_complex_states(name):
         y0=jnp.array([[1.0 + 0.0j], [0.0 + 0.5j]]),
     )
     # |z''|^2 = 0.7^4 |z0|^2, at all times.
-    value = 0.0 if name == "backward" else 0.7**4 * (1 + 0.25) / 2 * LENGTH
     assert not jnp.iscomplexobj(solved.stats["penalty"])
-    close(solved.stats["penalty"], value, 1e-9)
+    close(solved.stats["penalty"], 0.7**4 * (1 + 0.25) / 2 * LENGTH, 1e-9)
 
 
 # BUG: choosing the first step takes the gradient off `args`, and fails for anything that is no

@@ -1,0 +1,68 @@
+"""How a model solves its differential equation: one object that is handed to it."""
+
+from typing import Any
+
+import diffrax as dfx
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._types import Args, Key, Scalar, VectorField, Y
+from ..quadrature import AbstractQuadrature, Augmented
+from ..solve import diffeqsolve
+
+
+class Solve(eqx.Module):
+    """A solver with all its settings, as a function of a vector field and an initial state.
+
+    Models take one as an argument, so that the same model can be trained on a fixed grid with a
+    regularizer and evaluated adaptively without.
+
+    **Arguments:**
+
+    - `solver`, `stepsize_controller`, `adjoint`, `max_steps`, `regularizer`, `quadrature`, `throw`:
+        as for `tn.diffeqsolve`.
+    - `num_steps`: a fixed grid of that many equal steps, instead of a step-size controller.
+    """
+
+    solver: dfx.AbstractSolver = dfx.Dopri5()
+    stepsize_controller: dfx.AbstractStepSizeController = dfx.PIDController(rtol=1e-5, atol=1e-5)
+    num_steps: int | None = eqx.field(static=True, default=None)
+    adjoint: dfx.AbstractAdjoint = dfx.RecursiveCheckpointAdjoint()
+    max_steps: int | None = eqx.field(static=True, default=4096)
+    regularizer: Any = None
+    quadrature: AbstractQuadrature = Augmented()
+    throw: bool = eqx.field(static=True, default=True)
+
+    def __call__(
+        self,
+        vector_field: VectorField,
+        y0: Y,
+        args: Args = None,
+        *,
+        t0: Scalar = 0.0,
+        t1: Scalar = 1.0,
+        saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
+        key: Key | None = None,
+    ) -> dfx.Solution:
+        """Solve from `t0` to `t1`."""
+        controller, dt0, max_steps = self.stepsize_controller, None, self.max_steps
+        if self.num_steps is not None:
+            controller = dfx.StepTo(ts=jnp.linspace(t0, t1, self.num_steps + 1))
+            max_steps = self.num_steps
+        return diffeqsolve(
+            dfx.ODETerm(vector_field),
+            self.solver,
+            t0,
+            t1,
+            dt0,
+            y0,
+            args,
+            saveat=saveat,
+            stepsize_controller=controller,
+            adjoint=self.adjoint,
+            max_steps=max_steps,
+            regularizer=self.regularizer,
+            quadrature=self.quadrature,
+            throw=self.throw,
+            key=key,
+        )
