@@ -227,7 +227,9 @@ def test_gradients_per_sample_under_vmap_add_up_to_that_of_the_batch(name, adjoi
     check_gradient(gradient, expected(tn.Augmented(), {})[1], 1e-6)
 
 
-@pytest.mark.parametrize("name", ["augmented", "sampled", "backward"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("augmented", marks=pytest.mark.slow), "sampled", "backward"]
+)
 def test_vector_fields_may_close_over_parameters(name):
     quadrature = ref.QUADRATURES[name]
 
@@ -304,7 +306,9 @@ def growth(quadrature, key=KEY):
 @pytest.mark.parametrize("name", ["augmented", "backward"])
 def test_the_gradient_knows_that_an_event_moves(name):
     penalty = growth(ref.QUADRATURES[name])
-    close(jax.jit(jax.grad(penalty))(jnp.array(0.7)), 1.5, 1e-5)
+    value, gradient = jax.jit(jax.value_and_grad(penalty))(jnp.array(0.7))
+    close(value, 0 if name == "backward" else 1.05, 1e-7)
+    close(gradient, 1.5, 1e-5)
 
 
 # BUG: the same for `Sampled`, whose gradient is to be right on average: it is 4.27 on average.

@@ -13,6 +13,7 @@ import taynode as tn
 
 
 KEY = jax.random.key(7)
+TSIT5 = dfx.Tsit5()
 Y0 = jnp.array([1.2, 0.0])
 
 
@@ -61,7 +62,7 @@ class Network(eqx.Module):
 
 
 def network(dtype: Any = jnp.float64) -> Network:
-    weight = jnp.array([[0.3, 2.0], [-1.5, 0.2]], dtype)
+    weight = jnp.array([[0.3, 5.0], [-7.0, 0.2]], dtype)
     return Network(weight, jnp.array([0.1, -0.2], dtype))
 
 

@@ -186,8 +186,8 @@ def test_first_step_has_no_gradient():
 def test_first_step_of_a_field_that_is_not_finite_is_finite():
     """So that the solve fails, with a message."""
     for value in (jnp.nan, jnp.inf):
-        term = dfx.ODETerm(lambda t, y, args: jnp.full_like(y, value))
-        step = tn.initial_step_size(term, 0.0, 1.0, Y0, order=5, rtol=1e-6, atol=1e-8)
+        term = dfx.ODETerm(lambda t, y, args: jnp.full_like(y, args))
+        step = tn.initial_step_size(term, 0.0, 1.0, Y0, value, order=5, rtol=1e-6, atol=1e-8)
         assert jnp.isfinite(step)
 
 
@@ -241,7 +241,7 @@ def test_solve_starts_with_the_first_step(dt0, variant):
 
 
 def test_variant_must_exist():
-    with pytest.raises(ValueError, match="`variant` must be one of.*'hairer'.*'released'.*'x'"):
+    with pytest.raises(ValueError, match=r"`variant` must be one of.*'hairer'.*'released'.*'x'"):
         tn.initial_step_size(
             dfx.ODETerm(pendulum), 0.0, 1.0, Y0, order=5, rtol=1e-6, atol=1e-8, variant="x"
         )

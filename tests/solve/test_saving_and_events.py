@@ -10,7 +10,7 @@ import pytest
 
 import taynode as tn
 
-from .problems import counts, distance, KEY, pendulum, pid, Y0
+from .problems import counts, distance, KEY, pendulum, pid, TSIT5, Y0
 
 
 SPEED = tn.TotalDerivative(order=2)
@@ -20,8 +20,6 @@ QUADRATURES = {
     "backward": dict(regularizer=SPEED, quadrature=tn.Backward()),
 }
 each_quadrature = pytest.mark.parametrize("quadrature", ["none", *QUADRATURES])
-# The plain solution is compiled once for all of them.
-ALL = [{}, *QUADRATURES.values()]
 TIMES = jnp.array([0.0, 0.3, 1.1])
 
 
@@ -29,7 +27,7 @@ def options_of(quadrature):
     return QUADRATURES.get(quadrature, {})
 
 
-def solve(lib, *, dt0=0.1, y0=Y0, solver=dfx.Tsit5(), span=(0.0, 2.0), **options):
+def solve(lib, *, dt0=0.1, y0=Y0, solver=TSIT5, span=(0.0, 2.0), **options):
     options.setdefault("stepsize_controller", pid(1e-3))
     options.setdefault("max_steps", 32)
     t0, t1 = span
@@ -57,7 +55,7 @@ EVERYTHING = dfx.SaveAt(
 
 def test_everything_saved_at_once_is_as_in_diffrax():
     plain = solve(dfx, saveat=EVERYTHING)
-    for options in ALL:
+    for options in QUADRATURES.values():
         check_everything(solve(tn, saveat=EVERYTHING, **options), plain)
 
 
@@ -65,6 +63,7 @@ def check_everything(sol, plain):
     assert type(sol) is dfx.Solution
     assert (sol.t0, sol.t1) == (plain.t0, plain.t1)
     assert sol.result == plain.result
+    assert set(plain.stats) < set(sol.stats)
     assert counts(sol) == counts(plain)
     assert distance((sol.ts, sol.ys), (plain.ts, plain.ys)) < 1e-12
     assert distance(sol.made_jump, plain.made_jump) == 0
@@ -168,23 +167,22 @@ def late(t, y, args, **kwargs):
     return t > 1.9
 
 
+TWO_EVENTS = dfx.Event(
+    {"late": late, "down": (down,)}, optx.Newton(1e-10, 1e-10), {"late": None, "down": (False,)}
+)
 EVENTS = {
-    "at the end of a step": dfx.Event(late),
-    "found by a root finder": dfx.Event(
-        {"late": late, "down": (down,)},
-        optx.Newton(1e-10, 1e-10),
-        {"late": None, "down": (False,)},
-    ),
+    "at the end of a step": (dfx.Event(late), ["augmented"]),
+    "found by a root finder": (TWO_EVENTS, list(QUADRATURES)),
 }
 
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_events_are_those_of_diffrax(event):
-    saveat = dfx.SaveAt(ts=TIMES, t1=True)
-    options = dict(saveat=saveat, event=EVENTS[event])
+    saveat, (event, quadratures) = dfx.SaveAt(ts=TIMES, t1=True), EVENTS[event]
+    options = dict(saveat=saveat, event=event)
     plain = solve(dfx, **options)
-    for regularized in ALL:
-        sol = solve(tn, **options, **regularized)
+    for quadrature in quadratures:
+        sol = solve(tn, **options, **options_of(quadrature))
         assert sol.result == dfx.RESULTS.event_occurred
         assert distance(sol.event_mask, plain.event_mask) == 0
         assert distance((sol.ts, sol.ys), (plain.ts, plain.ys)) < 1e-12
@@ -248,7 +246,7 @@ REFUSED = {
     "dense": (dict(saveat=dfx.SaveAt(dense=True, t1=True)), "dense"),
     "only dense": (dict(saveat=dfx.SaveAt(dense=True)), "dense|subs"),
     "fn": (dict(saveat=dfx.SaveAt(t1=True, fn=lambda t, y, args: y)), "SaveAt.*fn"),
-    "event": (dict(event=EVENTS["at the end of a step"]), "event"),
+    "event": (dict(event=dfx.Event(late)), "event"),
 }
 
 
@@ -264,10 +262,14 @@ def test_backsolve_refuses_naming_both_arguments(quadrature, case):
 
 def test_backsolve_saves_as_in_diffrax():
     """Also if not up to the end; the output times of quadratures are taken out again."""
-    for saveat in (dfx.SaveAt(t0=True, ts=TIMES[1:]), dfx.SaveAt(t0=True)):
+    both = ["augmented", "sampled"]
+    for saveat, quadratures in [
+        (dfx.SaveAt(t0=True, ts=TIMES[1:]), both),
+        (dfx.SaveAt(t0=True), ["augmented"]),
+    ]:
         options = dict(saveat=saveat, adjoint=dfx.BacksolveAdjoint())
         plain = solve(dfx, **options)
-        for quadrature in ("augmented", "sampled"):
+        for quadrature in quadratures:
             sol = solve(tn, **options, **options_of(quadrature))
             assert distance((sol.ts, sol.ys), (plain.ts, plain.ys)) < 1e-12
 

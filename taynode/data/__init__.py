@@ -1,0 +1,22 @@
+"""Data sets as numpy arrays: embedded, generated, or downloaded once and verified."""
+
+from .digits import load_digits as load_digits
+from .errors import DataError as DataError
+from .manage import (
+    DataStatus as DataStatus,
+    fetch as fetch,
+    FileStatus as FileStatus,
+    list_data as list_data,
+    verify as verify,
+)
+from .mnist import load_mnist as load_mnist
+from .split import Examples as Examples, Split as Split
+from .synthetic import (
+    checkerboard as checkerboard,
+    cubic_map as cubic_map,
+    DENSITIES as DENSITIES,
+    eight_gaussians as eight_gaussians,
+    pinwheel as pinwheel,
+    rings as rings,
+    two_moons as two_moons,
+)

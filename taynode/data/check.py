@@ -1,0 +1,45 @@
+"""Whether a file is the one that was published."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from .registry import RemoteFile
+
+
+State: TypeAlias = Literal["ok", "missing", "truncated", "corrupt", "unreadable"]
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """What became of one file: its state, where it is, and what was expected and got."""
+
+    name: str
+    state: State
+    path: Path | None
+    detail: str
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 checksum of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check(path: Path | None, file: RemoteFile) -> FileStatus:
+    """Compare a local copy, if there is one, with what was published."""
+    if path is None or not path.is_file():
+        return FileStatus(file.name, "missing", None, f"expected {file.size} bytes, got no file")
+    try:
+        size = path.stat().st_size
+        if size < file.size:
+            detail = f"expected {file.size} bytes, got {size}"
+            return FileStatus(file.name, "truncated", path, detail)
+        found = sha256(path)
+    except OSError as error:
+        return FileStatus(file.name, "unreadable", path, str(error))
+    if found != file.sha256:
+        detail = f"expected SHA-256 {file.sha256}, got {found}"
+        return FileStatus(file.name, "corrupt", path, detail)
+    return FileStatus(file.name, "ok", path, f"{size} bytes, SHA-256 {found}")

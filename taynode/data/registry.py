@@ -1,0 +1,109 @@
+"""What data sets there are, where their files come from, and how to recognize them."""
+
+from dataclasses import dataclass
+
+from .errors import DataError
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file as it is published: every URL serves the same bytes, and the first is preferred."""
+
+    name: str
+    urls: tuple[str, ...]
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set and its files.
+
+    - `folder`: name of the subfolder that holds the files, in the cache and in `TAYNODE_DATA`.
+    - `package`: the Python package that contains the data, if nothing is to be downloaded.
+    """
+
+    name: str
+    description: str
+    license: str
+    source: str
+    folder: str
+    files: tuple[RemoteFile, ...] = ()
+    package: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes to download."""
+        return sum(file.size for file in self.files)
+
+    def file(self, name: str) -> RemoteFile:
+        """The file of this name."""
+        for file in self.files:
+            if file.name == name:
+                return file
+        raise DataError(f"The data set {self.name} has no file {name}.")
+
+
+def _mirrored(mirrors: tuple[str, ...], name: str, sha256: str, size: int) -> RemoteFile:
+    return RemoteFile(name, tuple(mirror + name for mirror in mirrors), sha256, size)
+
+
+_MNIST = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
+
+DATA_SETS: dict[str, DataSet] = {
+    data_set.name: data_set
+    for data_set in [
+        DataSet(
+            name="digits",
+            description="1,797 handwritten digits of 8 x 8 pixels",
+            license="CC BY 4.0",
+            source="https://archive.ics.uci.edu/dataset/80",
+            folder="digits",
+            package="sklearn",
+        ),
+        DataSet(
+            name="mnist",
+            description="70,000 handwritten digits of 28 x 28 pixels",
+            license="CC BY-SA 3.0",
+            source="http://yann.lecun.com/exdb/mnist/",
+            folder="mnist",
+            files=(
+                _mirrored(
+                    _MNIST,
+                    "train-images-idx3-ubyte.gz",
+                    "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                    9_912_422,
+                ),
+                _mirrored(
+                    _MNIST,
+                    "train-labels-idx1-ubyte.gz",
+                    "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+                    28_881,
+                ),
+                _mirrored(
+                    _MNIST,
+                    "t10k-images-idx3-ubyte.gz",
+                    "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                    1_648_877,
+                ),
+                _mirrored(
+                    _MNIST,
+                    "t10k-labels-idx1-ubyte.gz",
+                    "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+                    4_542,
+                ),
+            ),
+        ),
+    ]
+}
+
+
+def data_set(name: str) -> DataSet:
+    """The data set of this name."""
+    if name not in DATA_SETS:
+        known = ", ".join(sorted(DATA_SETS))
+        raise DataError(f"There is no data set {name!r}. There are: {known}.")
+    return DATA_SETS[name]

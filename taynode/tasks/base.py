@@ -1,0 +1,82 @@
+"""What a task is: data, a model, a loss, and settings that suit them."""
+
+import abc
+import importlib
+import sys
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from ..training.config import ConfigError, one_of, TrainConfig
+
+
+class Outcome(NamedTuple):
+    """The result of a model on a batch.
+
+    - `loss`: the mean over the batch, without any penalty.
+    - `solution`: of the solve, from `solve(...)`; its penalty is added by the training loop.
+    - `metrics`: further means over the batch, such as `{"error": ...}`.
+    """
+
+    loss: Any
+    solution: Any
+    metrics: dict[str, Any]
+
+
+class AbstractTask(abc.ABC):
+    """A task for the training loop.
+
+    One of your own has a `name` and four methods; see `examples/own_task.py`.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str] = ""
+
+    @abc.abstractmethod
+    def defaults(self, scale: str) -> TrainConfig:
+        """Settings for a scale: `smoke` (seconds), `laptop` (minutes) or `paper`."""
+
+    @abc.abstractmethod
+    def load(self) -> Any:
+        """The data: an object with `train` and `test`, pytrees of arrays with samples first."""
+
+    @abc.abstractmethod
+    def model(self, key: Any) -> Any:
+        """A new model, an `eqx.Module`."""
+
+    @abc.abstractmethod
+    def loss(self, model: Any, batch: Any, solve: Any, key: Any) -> Outcome:
+        """Apply the model to a batch, solving with `solve(vector_field, y0, key=key)`."""
+
+
+# By name: where the class is, so that nothing is imported before it is needed.
+TASKS = {
+    "toy": "taynode.tasks.toy:Toy",
+    "digits": "taynode.tasks.digits:Digits",
+    "mnist": "taynode.tasks.mnist:Mnist",
+}
+
+
+def find_task(name: str) -> AbstractTask:
+    """A task by its name, or by `module:Class` for one of your own."""
+    if ":" not in name:
+        one_of("task", name, TASKS)
+    module_name, _, class_name = TASKS.get(name, name).partition(":")
+    # A user's module lies next to where the command was called.
+    here = str(Path.cwd())
+    if ":" in name and here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name:
+            raise
+        raise ConfigError(
+            f"`task` {name!r}: there is no module {module_name!r} here or among the installed ones."
+        ) from None
+    kind = getattr(module, class_name, None)
+    if not (isinstance(kind, type) and issubclass(kind, AbstractTask)):
+        raise ConfigError(
+            f"`task` {name!r}: {class_name!r} in {module_name!r} is not a subclass of "
+            "`taynode.tasks.AbstractTask`."
+        )
+    return kind()

@@ -1,0 +1,37 @@
+"""Handwritten digits of 8 by 8 pixels, which come with scikit-learn."""
+
+from typing import Any, ClassVar
+
+from ..data.digits import load_digits
+from ..models import NeuralODEClassifier
+from ..training.config import OptimizerConfig, SolveConfig, TrainConfig
+from .classification import AbstractClassification
+
+
+class Digits(AbstractClassification):
+    """The paper's classifier on small images: 64-64-64, no download needed."""
+
+    name: ClassVar[str] = "digits"
+    description: ClassVar[str] = "scikit-learn's digits, 8 x 8 pixels, embedded"
+
+    def defaults(self, scale: str) -> TrainConfig:
+        """Cosine-decayed Adam; an adaptive solver in training and evaluation."""
+        epochs = {"smoke": 1, "laptop": 60, "paper": 160}[scale]
+        return TrainConfig(
+            task=self.name,
+            scale=scale,
+            epochs=epochs,
+            batch_size=128,
+            training=SolveConfig(rtol=1e-5, atol=1e-5),
+            evaluation=SolveConfig(rtol=1e-5, atol=1e-5),
+            optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine"),
+            num_evaluations=2 if scale == "smoke" else 10,
+        )
+
+    def load(self) -> Any:
+        """1437 training and 360 test images."""
+        return load_digits()
+
+    def model(self, key: Any) -> NeuralODEClassifier:
+        """The classifier."""
+        return NeuralODEClassifier(64, 64, 10, key=key)

@@ -1,0 +1,45 @@
+"""The paper's first figure: a flow that maps z to z + z^3."""
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+
+from ..data.synthetic import cubic_map
+from ..models import ToyFlow
+from ..training.config import OptimizerConfig, SolveConfig, TrainConfig
+from .base import AbstractTask, Outcome
+
+
+class Toy(AbstractTask):
+    """One dimension, 50 hidden units, RMSprop."""
+
+    name: ClassVar[str] = "toy"
+    description: ClassVar[str] = "z -> z + z^3 in one dimension (Figure 1)"
+
+    def defaults(self, scale: str) -> TrainConfig:
+        """The paper's settings at all scales but the length."""
+        epochs = {"smoke": 4, "laptop": 250, "paper": 500}[scale]
+        tolerance = SolveConfig(rtol=1e-6, atol=1e-6)
+        return TrainConfig(
+            task=self.name,
+            scale=scale,
+            epochs=epochs,
+            batch_size=200,
+            joint=False,
+            training=tolerance,
+            evaluation=tolerance,
+            optimizer=OptimizerConfig("rmsprop", 1e-2, schedule="cosine", momentum=0.99),
+        )
+
+    def load(self) -> Any:
+        """Points between -3 and 3, and where they go."""
+        return cubic_map(num_train=1000, num_test=200, seed=0)
+
+    def model(self, key: Any) -> ToyFlow:
+        """The flow of a perceptron."""
+        return ToyFlow(key=key)
+
+    def loss(self, model: Any, batch: Any, solve: Any, key: Any) -> Outcome:
+        """Mean squared error."""
+        out, solution = model(batch.inputs, solve, key=key)
+        return Outcome(jnp.mean((out - batch.labels) ** 2), solution, {})

@@ -1,0 +1,1 @@
+"""Training: configurations, one loop, checkpoints, records."""

@@ -1,0 +1,130 @@
+"""From the names in a configuration to the things themselves."""
+
+from typing import Any
+
+import diffrax as dfx
+import jax.numpy as jnp
+import optax
+
+from .. import solvers
+from ..models import Solve
+from ..quadrature import AbstractQuadrature, Augmented, Backward, Sampled
+from ..regularizers import (
+    AbstractRegularizer,
+    DirectionalDerivative,
+    JacobianFrobenius,
+    KineticEnergy,
+    RNODE,
+    TotalDerivative,
+)
+from .config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
+
+
+SOLVERS = {
+    "dopri5": dfx.Dopri5,
+    "dopri8": dfx.Dopri8,
+    "tsit5": dfx.Tsit5,
+    "bosh3": dfx.Bosh3,
+    "heun": dfx.Heun,
+    "midpoint": dfx.Midpoint,
+    "euler": dfx.Euler,
+    "rk4": solvers.RK4,
+    "fehlberg12": solvers.Fehlberg12,
+    "cash_karp": solvers.CashKarp,
+    "rkf45": solvers.RKFehlberg45,
+    "owren_zennaro4": solvers.OwrenZennaro4,
+    "owren_zennaro5": solvers.OwrenZennaro5,
+    "tanaka_yamashita7": solvers.TanakaYamashita7,
+    "adams": solvers.Adams,
+}
+ADJOINTS = {
+    "checkpoint": dfx.RecursiveCheckpointAdjoint,
+    "direct": dfx.DirectAdjoint,
+    "backsolve": dfx.BacksolveAdjoint,
+}
+# What is reported of every model, whatever it was trained with.
+REPORTED: dict[str, AbstractRegularizer] = {
+    "r2": TotalDerivative(order=2),
+    "r3": TotalDerivative(order=3),
+    "kinetic": KineticEnergy(),
+    "jacobian": JacobianFrobenius(),
+}
+
+
+def make_solve(
+    config: SolveConfig, *, regularizer: Any = None, quadrature: AbstractQuadrature = Augmented()
+) -> Solve:
+    """A `Solve`. Failures are reported, not raised: the loop says more about them."""
+    return Solve(
+        solver=SOLVERS[config.solver](),
+        stepsize_controller=dfx.PIDController(rtol=config.rtol, atol=config.atol),
+        num_steps=config.steps,
+        adjoint=ADJOINTS[config.adjoint](),
+        max_steps=config.max_steps,
+        regularizer=regularizer,
+        quadrature=quadrature,
+        throw=False,
+    )
+
+
+def make_regularizer(config: RegularizerConfig) -> AbstractRegularizer | None:
+    """The regularizer, or none."""
+    name = config.name
+    if name == "none":
+        return None
+    if name == "rnode":
+        return RNODE(config.kinetic, config.jacobian)
+    simple = {
+        "kinetic": KineticEnergy,
+        "jacobian": JacobianFrobenius,
+        "directional": DirectionalDerivative,
+    }
+    return simple[name]() if name in simple else TotalDerivative(order=int(name[1:]))
+
+
+def make_quadrature(config: RegularizerConfig, *, joint: bool) -> AbstractQuadrature:
+    """How the penalty is integrated in training."""
+    if config.quadrature == "sampled":
+        return Sampled(config.points, batch_axis=0 if joint and config.per_row else None)
+    return Augmented() if config.quadrature == "augmented" else Backward()
+
+
+def make_weight(config: RegularizerConfig, num_steps: int) -> optax.Schedule:
+    """The weight of the penalty as a function of the step."""
+    length = max(1, round(config.schedule_fraction * num_steps))
+    if config.schedule == "warmup":
+        return optax.linear_schedule(0.0, config.weight, length)
+    if config.schedule == "taper":
+        return optax.linear_schedule(config.weight, 0.0, length, num_steps - length)
+    return optax.constant_schedule(config.weight)
+
+
+def make_optimizer(
+    config: OptimizerConfig, num_steps: int, steps_per_epoch: int
+) -> optax.GradientTransformation:
+    """The optimizer with its learning rate."""
+    rate = config.learning_rate
+    if config.schedule == "constant":
+        schedule = optax.constant_schedule(rate)
+    elif config.schedule == "cosine":
+        schedule = optax.cosine_decay_schedule(rate, num_steps)
+    elif config.schedule == "steps":
+        drops = {epoch * steps_per_epoch: 0.1 for epoch in config.boundaries}
+        schedule = optax.piecewise_constant_schedule(rate, drops)
+    else:
+        schedule = optax.exponential_decay(rate, 1, config.decay, end_value=rate / 10)
+    make = {
+        "adam": lambda: optax.adam(schedule),
+        "adamax": lambda: optax.adamax(schedule),
+        "sgd": lambda: optax.sgd(schedule, momentum=config.momentum),
+        "rmsprop": lambda: optax.rmsprop(schedule, decay=config.momentum),
+    }
+    optimizer = make[config.name]()
+    if config.clip is not None:
+        optimizer = optax.chain(optax.clip_by_global_norm(config.clip), optimizer)
+    return optimizer
+
+
+def float_dtype(config: TrainConfig) -> Any:
+    """The type of parameters, data and time."""
+    return jnp.dtype(config.precision)

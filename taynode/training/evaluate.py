@@ -1,0 +1,85 @@
+"""Everything that is reported of a model."""
+
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import jax.tree_util as jtu
+import numpy as np
+
+from ..quadrature import Augmented
+from .build import make_solve, REPORTED
+from .config import SolveConfig
+from .step import make_evaluation
+
+
+EVAL_BATCH = 100
+PENALTY_SAMPLES = 100
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+class Evaluator:
+    """Evaluates models of one task with one way of solving; compiled once."""
+
+    def __init__(self, task: Any, config: SolveConfig, *, seed: int = 0):
+        self.key = jr.key(seed)
+        self.plain = eqx.filter_jit(make_evaluation(task, make_solve(config)))
+        charged = make_solve(config, regularizer=REPORTED, quadrature=Augmented())
+        self.charged = eqx.filter_jit(make_evaluation(task, charged))
+
+    def samples(self, model: Any, data: Any, num_samples: int | None = None) -> Any:
+        """What is known of each sample, as arrays."""
+        total = jtu.tree_leaves(data)[0].shape[0]
+        count = total if num_samples is None else min(num_samples, total)
+        parts = []
+        for start in range(0, count, EVAL_BATCH):
+            batch, valid = _batch(data, start, count)
+            samples, _ = self.plain(model, batch, self.key)
+            parts.append(jtu.tree_map(lambda x, n=valid: np.asarray(x)[:n], samples))
+        return jtu.tree_map(lambda *xs: np.concatenate(xs), *parts)
+
+    def penalties(self, model: Any, data: Any) -> dict[str, float]:
+        """R_2, R_3, K and B of the model, on the first samples."""
+        count = min(PENALTY_SAMPLES, jtu.tree_leaves(data)[0].shape[0])
+        batch, valid = _batch(data, 0, count)
+        _, penalties = self.charged(model, batch, self.key)
+        return {name: float(np.mean(np.asarray(x)[:valid])) for name, x in penalties.items()}
+
+    def report(self, model: Any, data: Any, num_samples: int | None = None) -> dict[str, Any]:
+        """The means over samples, and the distribution of evaluations, as plain numbers."""
+        samples = self.samples(model, data, num_samples)
+        nfe = samples.nfe.astype(float)
+        out = {
+            "loss": float(np.mean(samples.loss)),
+            **{name: float(np.mean(x)) for name, x in samples.metrics.items()},
+            "nfe": float(nfe.mean()),
+            "nfe_std": float(nfe.std()),
+            "nfe_max": int(nfe.max()),
+            "num_samples": len(nfe),
+            "num_failed": int(samples.failed.sum()),
+        }
+        for q in QUANTILES:
+            out[f"nfe_q{round(100 * q):02d}"] = float(np.quantile(nfe, q))
+        return out
+
+    def forward_seconds(self, model: Any, data: Any, *, repeats: int = 5) -> float:
+        """The time of a forward solve of a batch, sample by sample, compilation apart."""
+        batch, _ = _batch(data, 0, EVAL_BATCH)
+        run = lambda: jax.block_until_ready(self.plain(model, batch, self.key))
+        run()
+        times = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+        return float(np.median(times))
+
+
+def _batch(data: Any, start: int, count: int) -> tuple[Any, int]:
+    """A batch of fixed size, filled up with its first sample, and how many are real."""
+    stop = min(start + EVAL_BATCH, count)
+    index = jnp.where(jnp.arange(EVAL_BATCH) < stop - start, start + jnp.arange(EVAL_BATCH), start)
+    return jtu.tree_map(lambda x: jnp.asarray(x)[index], data), stop - start

@@ -1,0 +1,104 @@
+"""What is known of a run, on disk: plain files that any tool reads."""
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .config import ConfigError, from_dict, to_dict, TrainConfig
+
+
+CONFIG, METRICS, ENVIRONMENT = "config.json", "metrics.jsonl", "environment.json"
+
+
+class RunDirectory:
+    """A directory with `config.json`, `metrics.jsonl`, `environment.json` and `checkpoints/`."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints are."""
+        return self.path / "checkpoints"
+
+    def create(self, config: TrainConfig) -> None:
+        """Make the directory and store the configuration."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / CONFIG, to_dict(config))
+        write_json(self.path / ENVIRONMENT, environment())
+
+    def exists(self) -> bool:
+        """Whether there is a run."""
+        return (self.path / CONFIG).exists()
+
+    def config(self) -> TrainConfig:
+        """The configuration of the run."""
+        file = self.path / CONFIG
+        if not file.exists():
+            raise ConfigError(f"{self.path} is not a run: it has no {CONFIG}.")
+        try:
+            return from_dict(TrainConfig, json.loads(file.read_text()))
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"{file} is not readable as JSON: {error}.") from None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows of the metrics; a last line cut off by a kill is left out."""
+        return list(_complete_rows(self.path / METRICS))
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Add a row, durably."""
+        with open(self.path / METRICS, "a") as file:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def truncate(self, step: int) -> None:
+        """Forget rows behind a step: a run that goes on from there writes them again."""
+        rows = [row for row in self.rows() if row["step"] <= step]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        replace_text(self.path / METRICS, text)
+
+
+def _complete_rows(file: Path) -> Iterator[dict[str, Any]]:
+    if not file.exists():
+        return
+    for line in file.read_text().splitlines():
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError:
+            return
+
+
+def write_json(file: Path, value: Any) -> None:
+    """Write a file at once or not at all."""
+    replace_text(file, json.dumps(value, indent=2) + "\n")
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Replace a file's contents at once or not at all."""
+    draft = file.with_name(file.name + ".tmp")
+    with open(draft, "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(draft, file)
+
+
+def environment() -> dict[str, str]:
+    """On what a run was made."""
+    from importlib.metadata import version
+
+    import jax
+
+    packages = ("taynode", "jax", "jaxlib", "diffrax", "equinox", "optax", "numpy")
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "device": jax.devices()[0].device_kind,
+        "cores": str(os.cpu_count()),
+        **{name: version(name) for name in packages},
+    }

@@ -1,0 +1,125 @@
+"""One step of training, and one evaluation: pure functions of arrays."""
+
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import jax.tree_util as jtu
+import optax
+
+from ..models import Solve
+
+
+class TrainState(eqx.Module):
+    """All that a step changes. The order of data and all noise follow from `step` and the seed.
+
+    `arrays` are those of the model; the rest of it never changes.
+    """
+
+    arrays: Any
+    opt_state: Any
+    step: Any
+
+
+class StepRecord(NamedTuple):
+    """What is known of a step: `failed` counts samples whose solve failed."""
+
+    loss: Any
+    penalty: Any
+    weight: Any
+    nfe: Any
+    failed: Any
+
+
+class Sample(NamedTuple):
+    """What is known of one sample in an evaluation."""
+
+    loss: Any
+    metrics: dict[str, Any]
+    nfe: Any
+    num_steps: Any
+    failed: Any
+
+
+def batched_loss(task: Any, model: Any, batch: Any, solve: Solve, key: Any, *, joint: bool):
+    """The loss, metrics, mean penalty, evaluations and failures of a batch."""
+    if joint:
+        outcome = task.loss(model, batch, solve, key)
+    else:
+        size = jtu.tree_leaves(batch)[0].shape[0]
+        each = lambda sample, key: task.loss(model, _batch_of_one(sample), solve, key)
+        outcome = jax.vmap(each)(batch, jr.split(key, size))
+    stats = outcome.solution.stats
+    penalty = jnp.mean(jnp.asarray(stats.get("penalty", 0.0)))
+    failed = jnp.sum(jnp.invert(_okay(outcome.solution.result)).astype(jnp.int32))
+    return jnp.mean(outcome.loss), penalty, jnp.mean(stats["nfe"].astype(penalty.dtype)), failed
+
+
+def _okay(result: Any) -> Any:
+    good = dfx.RESULTS.successful, dfx.RESULTS.event_occurred
+    return (result._value == good[0]._value) | (result._value == good[1]._value)
+
+
+def _batch_of_one(sample: Any) -> Any:
+    return jtu.tree_map(lambda x: x[None], sample)
+
+
+def make_step(
+    task: Any,
+    static: Any,
+    solve: Solve,
+    optimizer: optax.GradientTransformation,
+    weight: optax.Schedule,
+    weight_decay: float,
+    *,
+    joint: bool,
+):
+    """A function `(state, data, indices, key) -> (state, record)`, to be compiled by the caller.
+
+    `static` is the part of the model that is not arrays.
+    """
+
+    def step(state: TrainState, data: Any, indices: Any, key: Any) -> tuple[TrainState, StepRecord]:
+        batch = jtu.tree_map(lambda x: x[indices], data)
+        model = eqx.combine(state.arrays, static)
+        key = jr.fold_in(key, state.step)
+
+        @eqx.filter_value_and_grad(has_aux=True)
+        def objective(model):
+            loss, penalty, nfe, failed = batched_loss(task, model, batch, solve, key, joint=joint)
+            # The penalty is scaled in its own type, whatever the schedule computes in.
+            factor = jnp.asarray(weight(state.step), penalty.dtype)
+            total = loss + (factor * penalty).astype(loss.dtype)
+            if weight_decay:
+                weights = jtu.tree_leaves(eqx.filter(model, eqx.is_inexact_array))
+                total = total + 0.5 * weight_decay * sum(jnp.sum(w**2) for w in weights)
+            return total, StepRecord(loss, penalty, factor, nfe, failed)
+
+        (_, record), gradient = objective(model)
+        parameters = eqx.filter(model, eqx.is_inexact_array)
+        updates, opt_state = optimizer.update(gradient, state.opt_state, parameters)
+        arrays = eqx.filter(eqx.apply_updates(model, updates), eqx.is_array)
+        return TrainState(arrays, opt_state, state.step + 1), record
+
+    return step
+
+
+def make_evaluation(task: Any, solve: Solve):
+    """A function `(model, batch, key) -> Sample` of arrays over samples, each solved alone."""
+
+    def evaluate(model: Any, batch: Any, key: Any) -> Sample:
+        def each(sample, key):
+            outcome = task.loss(model, _batch_of_one(sample), solve, key)
+            stats = outcome.solution.stats
+            failed = jnp.invert(_okay(outcome.solution.result))
+            return Sample(
+                outcome.loss, outcome.metrics, stats["nfe"], stats["num_steps"], failed
+            ), stats.get("penalty")
+
+        size = jtu.tree_leaves(batch)[0].shape[0]
+        return jax.vmap(each)(batch, jr.split(key, size))
+
+    return evaluate
