@@ -88,7 +88,7 @@ def locate(
         with reporting(progress) as report:
             return download(file, folder / owner.folder / file.name, progress=report)
     except DataError as error:
-        again = f"To go on where it stopped, run `taynode data fetch {owner.name}`"
+        again = f"To try again, run `taynode data fetch {owner.name}`"
         raise DataError(f"{problem} {error} {again}, {_otherwise(owner)}") from error
 
 

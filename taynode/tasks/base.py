@@ -22,6 +22,25 @@ class Outcome(NamedTuple):
     metrics: dict[str, Any]
 
 
+class Batch(NamedTuple):
+    """Samples along the first axis."""
+
+    inputs: Any
+    labels: Any
+
+
+class Data(NamedTuple):
+    """What to train on, and what to test on: pytrees of arrays with samples first."""
+
+    train: Any
+    test: Any
+
+
+def as_data(split: Any) -> Data:
+    """Inputs and labels, as the loaders of `taynode.data` return them, as pytrees."""
+    return Data(*(Batch(part.inputs, part.labels) for part in (split.train, split.test)))
+
+
 class AbstractTask(abc.ABC):
     """A task for the training loop.
 
@@ -37,7 +56,7 @@ class AbstractTask(abc.ABC):
 
     @abc.abstractmethod
     def load(self) -> Any:
-        """The data: an object with `train` and `test`, pytrees of arrays with samples first."""
+        """The data, such as a `Data(train, test)`."""
 
     @abc.abstractmethod
     def model(self, key: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from ..data.digits import load_digits
 from ..models import NeuralODEClassifier
 from ..training.config import OptimizerConfig, SolveConfig, TrainConfig
+from .base import as_data, Data
 from .classification import AbstractClassification
 
 
@@ -28,9 +29,9 @@ class Digits(AbstractClassification):
             num_evaluations=2 if scale == "smoke" else 10,
         )
 
-    def load(self) -> Any:
+    def load(self) -> Data:
         """1437 training and 360 test images."""
-        return load_digits()
+        return as_data(load_digits())
 
     def model(self, key: Any) -> NeuralODEClassifier:
         """The classifier."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from ..data.mnist import load_mnist
 from ..models import NeuralODEClassifier
 from ..training.config import OptimizerConfig, SolveConfig, TrainConfig
+from .base import as_data, Data
 from .classification import AbstractClassification
 
 
@@ -41,9 +42,9 @@ class Mnist(AbstractClassification):
             eval_samples=100 if smoke else 1000,
         )
 
-    def load(self) -> Any:
+    def load(self) -> Data:
         """60,000 training and 10,000 test images."""
-        return load_mnist()
+        return as_data(load_mnist())
 
     def model(self, key: Any) -> NeuralODEClassifier:
         """The classifier."""

@@ -7,7 +7,10 @@ import jax.numpy as jnp
 from ..data.synthetic import cubic_map
 from ..models import ToyFlow
 from ..training.config import OptimizerConfig, SolveConfig, TrainConfig
-from .base import AbstractTask, Outcome
+from .base import AbstractTask, Batch, Data, Outcome
+
+
+BOUND = 3.0
 
 
 class Toy(AbstractTask):
@@ -31,9 +34,12 @@ class Toy(AbstractTask):
             optimizer=OptimizerConfig("rmsprop", 1e-2, schedule="cosine", momentum=0.99),
         )
 
-    def load(self) -> Any:
+    def load(self) -> Data:
         """Points between -3 and 3, and where they go."""
-        return cubic_map(num_train=1000, num_test=200, seed=0)
+        train, test = (
+            Batch(*cubic_map(num, seed=seed, bound=BOUND)) for num, seed in ((1000, 0), (200, 1))
+        )
+        return Data(train, test)
 
     def model(self, key: Any) -> ToyFlow:
         """The flow of a perceptron."""

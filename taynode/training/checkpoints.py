@@ -1,24 +1,23 @@
 """Checkpoints that survive a kill, a full disk and flipped bits.
 
-A checkpoint is written to a hidden directory, read back, and renamed when all of it is on disk. So
-a kill leaves the old ones, or the old ones and a whole new one.
+A checkpoint is written under another name, checked by reading it back, and renamed when all of it
+is on disk. Before it is used, its files are compared with their SHA-256.
 """
 
 import contextlib
 import errno
-import fcntl
 import functools
 import importlib.metadata
 import os
 import platform
-import re
-import shutil
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .leaves import mismatches, pack, same, Table, unpack
+import numpy as np
+
+from . import atomic
+from .leaves import mismatches, pack, same, unpack
 from .manifest import (
     check_files,
     Damaged,
@@ -26,14 +25,21 @@ from .manifest import (
     list_files,
     plain,
     read_manifest,
-    sync,
     write_manifest,
 )
 from .storage import read_arrays, write_arrays
 
 
-STATE, UNFINISHED, LOCK = "state", ".unfinished_", ".lock"
-NAME = re.compile(r"step_(\d+)(?:\.(\d+))?")
+STATE = "state"
+REASONS = {
+    errno.ENOSPC: "there is no space left on the disk. Free some and save again",
+    errno.EDQUOT: "the disk quota is used up. Free some space and save again",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "there is no permission to write there",
+    errno.EPERM: "there is no permission to write there",
+    errno.EEXIST: "there is a file where the directory should be",
+    errno.ENOTDIR: "there is a file where the directory should be",
+}
 
 
 class CheckpointError(Exception):
@@ -41,11 +47,11 @@ class CheckpointError(Exception):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint was passed over."""
+    """A damaged checkpoint was skipped, or an old one could not be deleted."""
 
 
 class Restored(NamedTuple):
-    """What was saved, and when."""
+    """What was saved."""
 
     step: int
     state: Any
@@ -53,14 +59,14 @@ class Restored(NamedTuple):
 
 
 class Checkpoints:
-    """The checkpoints of one run in a directory of their own.
+    """The checkpoints of one run, in a directory of their own.
 
     **Arguments:**
 
     - `directory`: where they are; made by the first save.
     - `keep`: how many to keep, at least 1. Damaged ones do not count.
     - `fingerprint`: a hash of the configuration. Checkpoints of another one are refused.
-    - `config`: the configuration, to tell what differs from that of a refused checkpoint.
+    - `config`: the configuration itself, to tell how that of a refused checkpoint differs.
     """
 
     def __init__(
@@ -77,130 +83,160 @@ class Checkpoints:
         self.keep = keep
         self.fingerprint = fingerprint
         self.config = None if config is None else plain(config)
-        # Whoever only reads may be unable to write; and left-overs in use are none.
-        with contextlib.suppress(OSError, CheckpointError):
-            if any(self.directory.glob(f"{UNFINISHED}*")):
-                with self._lock():
-                    self._sweep()
+        # Not if somebody else is saving right now, and not if there is only permission to read.
+        with contextlib.suppress(OSError, atomic.Busy):
+            if atomic.leftovers(self.directory):
+                with atomic.exclusive(self.directory):
+                    pass
 
     def steps(self) -> list[int]:
-        """The steps of all undamaged checkpoints, the oldest first. Reads all files."""
-        good = {step for step, _, path in self._entries() if _problem(path) is None}
-        return sorted(good)
+        """The steps of all undamaged checkpoints, in order. Reads all of their files."""
+        return sorted({step for step, _, path in self._entries() if _is_good(path)})
 
     def save(self, step: int, state: Any, *, info: dict[str, Any] | None = None) -> None:
-        """Save a state: it is safe on disk when this returns.
+        """Save a state: when this returns, it is on disk and has been read back.
 
         **Arguments:**
 
-        - `step`: how far the run is; not before that of an earlier checkpoint.
-        - `state`: any pytree. Arrays and Python numbers are stored; other leaves, such as
-            functions, come from the template of `restore`.
+        - `step`: how far the run is; not before that of an undamaged checkpoint.
+        - `state`: a pytree. Arrays, keys and Python numbers are stored; other leaves, such as
+            functions, are not, and come from the template of `restore`.
         - `info`: a dictionary of anything that JSON can hold.
         """
         if step < 0:
             raise ValueError(f"`step` must be at least 0, got {step}.")
         table, arrays = pack(state)
-        # Never empty: orbax does not store nothing.
-        arrays[STATE] = _marker(step)
+        # Never empty, which orbax would refuse.
+        arrays["step"] = np.asarray(step)
         info = plain(info or {})
         content = {
             "step": step,
             "fingerprint": self.fingerprint,
-            "config": self.config if self.config is not None else info.get("config"),
+            "config": info.get("config") if self.config is None else self.config,
             "info": info,
             "versions": _versions(),
             "leaves": table,
         }
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            with self._lock():
-                self._sweep()
-                attempt = self._next_attempt(step)
-                name = f"step_{step:09d}" + (f".{attempt}" if attempt else "")
-                self._write(name, content, arrays)
-                self._prune(self.directory / name)
+            with atomic.exclusive(self.directory):
+                self._refuse_conflict(step)
+                final = self.directory / atomic.new_name(self.directory, step)
+                with atomic.create(final) as path:
+                    write_arrays(path / STATE, arrays)
+                    write_manifest(path, {**content, "files": list_files(path)})
+                    if not same(arrays, _read(path, read_manifest(path))):
+                        raise Damaged("what was read back is not what was written")
+                self._prune(final)
+        except atomic.Busy:
+            raise CheckpointError(f"Another process is saving to `{self.directory}`.") from None
         except (OSError, Damaged) as error:
-            raise CheckpointError(self._explain(step, error)) from error
+            reason = REASONS.get(getattr(error, "errno", None) or 0, str(error))
+            raise CheckpointError(
+                f"The checkpoint of step {step} could not be written to `{self.directory}`: "
+                f"{reason}. Earlier checkpoints are untouched."
+            ) from error
 
     def restore(self, template: Any) -> Restored | None:
-        """The newest undamaged checkpoint; `None` if there is none at all.
+        """The newest undamaged checkpoint, or `None` if there are none at all.
 
         **Arguments:**
 
-        - `template`: a state of the same structure, shapes and dtypes; arrays may be
-            `jax.ShapeDtypeStruct`. Leaves that are no data are taken from it.
+        - `template`: a state of the same structure, shapes and dtypes. Its arrays may be
+            `jax.ShapeDtypeStruct`s.
         """
         problems = []
         for _, _, path in self._entries():
             try:
                 manifest = read_manifest(path)
                 self._refuse_other_run(path, manifest)
-                arrays = _load(path, manifest)
+                arrays = _read(path, manifest)
             except Damaged as error:
                 problems.append(f"`{path}`: {error}")
                 continue
             for problem in problems:
-                warnings.warn(f"Skipped a checkpoint, {problem}.", CheckpointWarning, stacklevel=2)
-            table: Table = manifest["leaves"]
-            if wrong := mismatches(template, table):
+                warnings.warn(f"Skipped checkpoint {problem}.", CheckpointWarning, stacklevel=2)
+            if wrong := mismatches(template, manifest["leaves"]):
                 more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
                 raise CheckpointError(
-                    f"The state in `{path}` does not fit the template: "
-                    f"{'; '.join(wrong[:5])}{more}."
+                    f"`{path}` does not fit the template: {'; '.join(wrong[:5])}{more}."
                 )
-            return Restored(manifest["step"], unpack(template, table, arrays), manifest["info"])
+            state = unpack(template, manifest["leaves"], arrays)
+            return Restored(manifest["step"], state, manifest["info"])
         if problems:
-            listed = "".join(f"\n- {problem}" for problem in problems)
+            listed = "\n".join(f"- {problem}" for problem in problems)
             raise CheckpointError(
-                f"None of the checkpoints can be used:{listed}\nBring one back from a copy, or "
+                f"None of the checkpoints can be used:\n{listed}\nBring one back from a copy, or "
                 f"move `{self.directory}` out of the way to start anew."
             )
         return None
 
     def _entries(self) -> list[tuple[int, int, Path]]:
-        """Step, attempt and path of all checkpoints, damaged or not, the newest first."""
         try:
-            paths = list(self.directory.iterdir())
-        except FileNotFoundError:
-            return []
+            return atomic.entries(self.directory)
         except OSError as error:
-            raise CheckpointError(f"`{self.directory}` cannot be read: {error.strerror}.") from error
-        names = [(NAME.fullmatch(path.name), path) for path in paths]
-        found = [(int(name[1]), int(name[2] or 0), path) for name, path in names if name]
-        return sorted(found, reverse=True)
+            raise CheckpointError(f"`{self.directory}` cannot be read: {error}.") from error
 
-    def _next_attempt(self, step: int) -> int:
-        """Which attempt at a step this is, if it may be saved here at all.
+    def _refuse_other_run(self, path: Path, manifest: dict[str, Any]) -> None:
+        if manifest["fingerprint"] == self.fingerprint:
+            return
+        config = manifest["config"]
+        known = isinstance(self.config, dict) and isinstance(config, dict)
+        different = list(differences(self.config, config)) if known else []
+        raise CheckpointError(
+            f"`{path}` belongs to another configuration, of fingerprint "
+            f"`{manifest['fingerprint']}` instead of `{self.fingerprint}`"
+            f"{': ' if different else ''}{'; '.join(different)}. Use that configuration, or "
+            "another directory."
+        )
 
-        Names are never used twice, since a directory cannot be replaced in one go.
-        """
-        attempts = [0]
-        for other_step, attempt, path in self._entries():
-            if other_step == step:
-                attempts.append(attempt + 1)
+    def _refuse_conflict(self, step: int) -> None:
+        """Whoever saves without having restored is about to lose one run or the other."""
+        for other, _, path in self._entries():
             with contextlib.suppress(Damaged):
-                manifest = read_manifest(path)
-                self._refuse_other_run(path, manifest)
-                if other_step > step:
-                    check_files(path, manifest)
-                    raise CheckpointError(
-                        f"Step {step} is before step {other_step}, which is in "
-                        f"`{self.directory}` already. Restore it to go on from there, or use "
-                        "another directory."
-                    )
-        return max(attempts)
+                self._refuse_other_run(path, read_manifest(path))
+            if other > step and _is_good(path):
+                raise CheckpointError(
+                    f"Step {step} is before step {other}, which is in `{self.directory}` "
+                    "already. Restore that to go on from there, or use another directory."
+                )
 
-    def _write(self, name: str, content: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Write and verify a checkpoint under another name, then rename it."""
-        unfinished = self.directory / f"{UNFINISHED}{name}"
+    def _prune(self, new: Path) -> None:
+        """Delete what is behind the newest good ones."""
+        good, superfluous = set(), []
+        for step, _, path in self._entries():
+            if len(good) >= self.keep or step in good:
+                superfluous.append(path)
+            elif path == new or _is_good(path):
+                good.add(step)
         try:
-            unfinished.mkdir()
-            write_arrays(unfinished / STATE, arrays)
-            write_manifest(unfinished, {**content, "files": list_files(unfinished)})
-            if not same(arrays, _load(unfinished, read_manifest(unfinished), step=content["step"])):
-                raise Damaged("what was read back is not what was written")
-            os.rename(unfinished, self.directory / name)
-            sync(self.directory)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            atomic.discard(superfluous)
+        except OSError as error:
+            warnings.warn(
+                f"Old checkpoints in `{self.directory}` could not be deleted: {error}.",
+                CheckpointWarning,
+                stacklevel=3,
+            )
+
+
+def _read(path: Path, manifest: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint, if its files are what they were; raises `Damaged`."""
+    check_files(path, manifest)
+    try:
+        return read_arrays(path / STATE)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Damaged(f"orbax cannot read it: {error}") from error
+
+
+def _is_good(path: Path) -> bool:
+    with contextlib.suppress(Damaged):
+        check_files(path, read_manifest(path))
+        return True
+    return False
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    packages = ["taynode", "jax", "jaxlib", "numpy", "orbax-checkpoint", "tensorstore"]
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    return {"python": platform.python_version(), **versions}

@@ -102,7 +102,9 @@ def _host(name: str, leaf: Any) -> np.ndarray:
     number = jnp.issubdtype(array.dtype, np.number) or array.dtype == np.bool_
     # Extended precision has no portable layout.
     if not number or not array.dtype.isnative or array.dtype.char in "gG":
-        raise TypeError(f"Leaf `{name}` of the state has dtype `{array.dtype}`, which has no storage.")
+        raise TypeError(
+            f"Leaf `{name}` of the state has dtype `{array.dtype}`, which has no storage."
+        )
     return array
 
 

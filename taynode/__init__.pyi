@@ -1,0 +1,38 @@
+"""Neural differential equations that are cheap to solve."""
+
+from . import (
+    compat as compat,
+    models as models,
+    solvers as solvers,
+    tasks as tasks,
+    training as training,
+)
+from .augment import regularized as regularized, StateNorm as StateNorm
+from .backward import backward_statistics as backward_statistics
+from .diagnosis import diagnose as diagnose, Diagnosis as Diagnosis
+from .initial_step import initial_step_size as initial_step_size
+from .quadrature import (
+    AbstractQuadrature as AbstractQuadrature,
+    Augmented as Augmented,
+    Backward as Backward,
+    Sampled as Sampled,
+)
+from .regularizers import (
+    AbstractRegularizer as AbstractRegularizer,
+    DirectionalDerivative as DirectionalDerivative,
+    JacobianFrobenius as JacobianFrobenius,
+    KineticEnergy as KineticEnergy,
+    RNODE as RNODE,
+    TotalDerivative as TotalDerivative,
+)
+from .solve import diffeqsolve as diffeqsolve
+from .taylor import (
+    jet as jet,
+    NoDerivativeError as NoDerivativeError,
+    register_rule as register_rule,
+    solution_derivatives as solution_derivatives,
+    taylor_coefficients as taylor_coefficients,
+)
+
+
+__version__: str

@@ -1,0 +1,36 @@
+"""Public names that are imported when they are first used.
+
+`import taynode` takes no time, and `taynode --help` does not wait for JAX. What is public is listed
+once, in the `__init__.pyi` next to an `__init__.py`, where type checkers find it, too.
+"""
+
+import ast
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package whose `__file__` is given."""
+    homes = _homes(Path(file).with_suffix(".pyi").read_text())
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        if home == ".":
+            return importlib.import_module(f".{name}", package)
+        return getattr(importlib.import_module(home, package), name)
+
+    return load, lambda: sorted(homes)
+
+
+def _homes(stub: str) -> dict[str, str]:
+    """From the lines `from .module import name as name`: the module of each name."""
+    return {
+        alias.name: "." * node.level + (node.module or "")
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }

@@ -1,0 +1,6 @@
+"""`python -m taynode.cli`."""
+
+from . import main
+
+
+main()

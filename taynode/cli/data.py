@@ -1,0 +1,73 @@
+"""`taynode data`."""
+
+import json
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def list_(*, json_output: Annotated[bool, Parameter(name="--json")] = False) -> None:
+    """What data sets there are, and which of them are here.
+
+    Parameters
+    ----------
+    json_output
+        Print JSON, and nothing else.
+    """
+    import dataclasses
+
+    from ..data.manage import list_data
+
+    rows = [dataclasses.asdict(status) for status in list_data()]
+    if json_output:
+        print(json.dumps(rows, default=str))
+        return
+    _print_table(rows)
+
+
+def fetch(name: str) -> None:
+    """Download a data set, or go on with a download that was cut off.
+
+    Parameters
+    ----------
+    name
+        Of the data set.
+    """
+    from ..data.manage import fetch as fetch_data
+
+    for path in fetch_data(name):
+        print(path)
+
+
+def verify(name: str, *, json_output: Annotated[bool, Parameter(name="--json")] = False) -> None:
+    """Check the files of a data set against their checksums.
+
+    Parameters
+    ----------
+    name
+        Of the data set.
+    json_output
+        Print JSON, and nothing else.
+    """
+    import dataclasses
+
+    from ..data.manage import verify as verify_data
+
+    rows = [dataclasses.asdict(status) for status in verify_data(name)]
+    if json_output:
+        print(json.dumps(rows, default=str))
+    else:
+        _print_table(rows)
+    if any(row["state"] != "ok" for row in rows):
+        sys.exit(1)
+
+
+def _print_table(rows: list[dict]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*(rows[0] if rows else ()))
+    for row in rows:
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    Console().print(table)

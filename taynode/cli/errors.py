@@ -1,0 +1,27 @@
+"""Errors that a user can do something about, and their exit codes."""
+
+import errno
+
+
+# By name, since importing the modules that define them would import JAX.
+USAGE, FAILED, NO_SPACE = 2, 1, 3
+CODES = {
+    "ConfigError": USAGE,
+    "DataError": FAILED,
+    "CheckpointError": FAILED,
+    "TrainingFailed": FAILED,
+    "ReportError": FAILED,
+}
+
+
+def explain(error: Exception) -> tuple[int | None, str]:
+    """The exit code and the message; no code for what is a bug of ours."""
+    for kind in type(error).__mro__:
+        if kind.__name__ in CODES and kind.__module__.startswith("taynode."):
+            return CODES[kind.__name__], str(error)
+    if isinstance(error, OSError):
+        if error.errno == errno.ENOSPC:
+            return NO_SPACE, f"the disk is full ({error.filename}). What was saved is intact."
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+            return NO_SPACE, f"cannot write to {error.filename}: {error.strerror}."
+    return None, str(error)

@@ -1,0 +1,94 @@
+"""`taynode evaluate`."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ..training.config import positive, SolveConfig
+from ..training.records import RunDirectory
+
+
+def evaluate(
+    run: Path,
+    *,
+    solver: str | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    steps: int | None = None,
+    samples: int | None = None,
+    split: str = "test",
+    json_output: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Loss, error, evaluations per sample, R_2, R_3, K and B of a trained model.
+
+    Parameters
+    ----------
+    run
+        The directory of a run.
+    solver
+        Such as bosh3; that of the run's evaluation by default.
+    rtol
+        Relative tolerance; also the absolute one, if that is not given.
+    atol
+        Absolute tolerance.
+    steps
+        A fixed grid of that many steps.
+    samples
+        How many samples; all by default.
+    split
+        test or train.
+    json_output
+        Print JSON, and nothing else.
+    """
+    from ..training.config import one_of
+
+    one_of("split", split, ("test", "train"))
+    if samples is not None:
+        positive("samples", samples)
+    config = RunDirectory(run).config()
+    changes = {
+        "solver": solver,
+        "rtol": rtol,
+        "atol": rtol if atol is None else atol,
+        "steps": steps,
+        "max_steps": 100_000,
+    }
+    changes = {k: v for k, v in changes.items() if v is not None}
+    how = dataclasses.replace(config.evaluation, **changes)
+    result = evaluate_run(run, how, split=split, samples=samples)
+    if json_output:
+        print(json.dumps(result))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{run}, {split} set, {how.solver} at rtol {how.rtol:g}")
+    table.add_column("")
+    table.add_column("value", justify="right")
+    for name, value in result.items():
+        table.add_row(name, f"{value:.6g}" if isinstance(value, float) else str(value))
+    Console().print(table)
+
+
+def evaluate_run(
+    run: Path, how: SolveConfig, *, split: str = "test", samples: int | None = None
+) -> dict[str, Any]:
+    """The same as plain numbers."""
+    import jax
+
+    from ..training.evaluate import Evaluator
+
+    config = RunDirectory(run).config()
+    # Tolerances below the resolution of single precision are of no use.
+    if config.precision == "float64" or min(how.rtol, how.atol) < 1e-7:
+        jax.config.update("jax_enable_x64", True)
+    from ..training.load import load
+
+    loaded = load(run, precision="float64" if jax.config.read("jax_enable_x64") else None)
+    evaluator = Evaluator(loaded.task, how, seed=config.seed)
+    data = getattr(loaded.data, split)
+    report = evaluator.report(loaded.model, data, samples)
+    return {**report, **evaluator.penalties(loaded.model, data)}

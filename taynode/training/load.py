@@ -1,0 +1,60 @@
+"""A trained model, back in Python."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+
+from .checkpoints import Checkpoints
+from .config import ConfigError, fingerprint, to_dict, TrainConfig
+from .records import RunDirectory
+
+
+class Run(NamedTuple):
+    """A run: its model at the newest checkpoint, and all that it was made with."""
+
+    model: Any
+    config: TrainConfig
+    task: Any
+    data: Any
+    step: int
+
+
+def load(path: str | Path, *, precision: str | None = None) -> Run:
+    """The model and configuration of a run.
+
+    **Arguments:**
+
+    - `path`: the directory of the run.
+    - `precision`: `"float32"` or `"float64"`; that of the run by default.
+    """
+    from ..tasks.base import find_task
+    from .loop import Training
+
+    directory = RunDirectory(path)
+    config = directory.config()
+    task = find_task(config.task)
+    training = Training(config, task, directory)
+    checkpoints = Checkpoints(
+        directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
+    )
+    restored = checkpoints.restore(training.state)
+    if restored is None:
+        raise ConfigError(f"{path} has no checkpoint to load a model from.")
+    training.state = restored.state
+    dtype = np.dtype(precision or config.precision)
+    if dtype == np.float64 and not jax.config.read("jax_enable_x64"):
+        raise ConfigError('`precision` "float64" needs `jax.config.update("jax_enable_x64", True)`.')
+    cast = lambda x: x.astype(dtype) if _is_floating(x) else x
+    model = jtu.tree_map(cast, training.model)
+    data = jtu.tree_map(cast, (training.train_data, training.test_data))
+    from ..tasks.base import Data
+
+    return Run(model, config, task, Data(*data), restored.step)
+
+
+def _is_floating(x: Any) -> bool:
+    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.floating)
