@@ -34,5 +34,4 @@ from .taylor import (
     taylor_coefficients as taylor_coefficients,
 )
 
-
 __version__: str

@@ -27,21 +27,27 @@ class AugmentedState(NamedTuple):
 
 
 class AugmentedField(eqx.Module):
-    """The vector field of the pair (y, penalty). What it holds are pytrees, never closures."""
+    """The vector field of the pair (y, penalty). What it holds are pytrees, never closures.
 
-    vector_field: VectorField
+    It keeps the term of the state, which brings what the vector field returns to the shape and type
+    of the state.
+    """
+
+    term: dfx.ODETerm
     regularizer: Any
     states: list[Any]
 
     @property
     def plain_part(self) -> VectorField:
         """The vector field of the state."""
-        return self.vector_field
+        return self.term.vector_field
 
     def __call__(self, t: Scalar, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
         """The slope of the state and the rate of the penalty."""
-        y, _ = state
-        pair = combine_rates(self.regularizer, self.vector_field, t, y, args, self.states)
+        y, penalty = state
+        slope, rates = combine_rates(self.regularizer, self.term.vf, t, y, args, self.states)
+        rates = jtu.tree_map(lambda r, p: r.astype(jnp.result_type(p)), rates, penalty)
+        pair = slope, rates
         return AugmentedState(*pair) if isinstance(state, AugmentedState) else pair
 
 
@@ -57,7 +63,7 @@ class CostateField(eqx.Module):
     @property
     def plain_part(self) -> VectorField:
         """The vector field of the state."""
-        return self.augmented.vector_field
+        return self.augmented.plain_part
 
     def __call__(self, t: Scalar, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
         """The slope of the state, and zero."""
@@ -72,8 +78,9 @@ def _evaluate(operands: tuple[AugmentedField, Scalar, tuple[Y, Any], Args]) -> t
 @eqx.filter_custom_vjp
 def _move_plain(operands):
     field, t, (y, penalty), args = operands
-    slope = field.vector_field(t, y, args)
-    return AugmentedState(slope, jtu.tree_map(jnp.zeros_like, penalty))
+    zero = nothing_of(y)
+    still = jtu.tree_map(lambda p: jnp.zeros_like(p) + zero.astype(p.dtype), penalty)
+    return AugmentedState(field.term.vf(t, y, args), still)
 
 
 @_move_plain.def_fwd
@@ -98,17 +105,37 @@ def initial_states(regularizer: Any, y0: Y, args: Args, key: Key | None) -> list
     return [leaf.init(y0, args, key=k) for leaf, k in zip(leaves, keys, strict=True)]
 
 
+def nothing_of(y: Y) -> Scalar:
+    """A zero that belongs to the state: under `jax.vmap`, each sample has its own.
+
+    A zero that depends on nothing would be shared by all samples, and so would be its cotangent.
+    """
+    leaves = jtu.tree_leaves(y)
+    return jnp.sum(leaves[0].reshape(-1)[:0]) if leaves else jnp.zeros(())
+
+
 def zero_penalty(field: AugmentedField, t: Scalar, y: Y, args: Args) -> Any:
-    """A penalty of zero, of the shape and type that the rates have."""
+    """A penalty of zero, of the shape that the rates have.
+
+    Runge-Kutta methods of diffrax want one type of numbers, so it is of the type of the state.
+    """
     evaluate = lambda t, y, args: combine_rates(
-        field.regularizer, field.vector_field, t, y, args, field.states
+        field.regularizer, field.term.vf, t, y, args, field.states
     )
     _, rates = eqx.filter_eval_shape(evaluate, t, y, args)
-    return jtu.tree_map(lambda x: jnp.zeros(x.shape, x.dtype), rates)
+    zero = nothing_of(y)
+
+    def like(rate):
+        with jax.numpy_dtype_promotion("standard"):
+            dtype = jnp.result_type(rate.dtype, jnp.result_type(t), *jtu.tree_leaves(y))
+        return jnp.zeros(rate.shape, dtype) + zero.astype(dtype)
+
+    return jtu.tree_map(like, rates)
 
 
 def finalize(regularizer: Any, integrals: Any, t0: Scalar, t1: Scalar) -> Any:
-    """The penalties, from the integrals of the rates."""
+    """The penalties, from the integrals of the rates, which are real."""
+    integrals = jtu.tree_map(jnp.real, integrals)
     leaves, treedef = jtu.tree_flatten(regularizer, is_leaf=is_regularizer)
     integrals = treedef.flatten_up_to(integrals)
     return treedef.unflatten(
@@ -151,7 +178,7 @@ def regularized(
     """
     check_regularizer(term, regularizer)
     states = initial_states(regularizer, y0, args, key)
-    return dfx.ODETerm(AugmentedField(term.vector_field, regularizer, states))
+    return dfx.ODETerm(AugmentedField(term, regularizer, states))
 
 
 class StateNorm(eqx.Module):

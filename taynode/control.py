@@ -78,7 +78,7 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
             error_order,
             controller_state.inner,
         )
-        stuck = jnp.invert(keep_step) & _time_stands_still(t0, t1, next_t0, next_t1)
+        stuck = _time_stands_still(t0, t1, next_t0, next_t1, keep_step)
         result = dfx.RESULTS.where(stuck, dfx.RESULTS.dt_min_reached, result)
         restarting = controller_state.restarting
         watch = Watch(
@@ -90,14 +90,15 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
         return keep_step, next_t0, next_t1, made_jump, watch, result
 
 
-def _time_stands_still(t0, t1, next_t0, next_t1):
-    """Whether a rejected step cannot become smaller, because times have so many digits and no more.
+def _time_stands_still(t0, t1, next_t0, next_t1, keep_step):
+    """Whether the next step is none, or a rejected one cannot become smaller.
 
-    Such a step is repeated for ever, or it is none at all.
+    Times have so many digits and no more; such steps would be repeated for ever.
     """
     few_digits = t1 - t0 <= 64 * jnp.finfo(jnp.result_type(t1)).eps * jnp.abs(t1)
     not_smaller = next_t1 - next_t0 >= t1 - t0
-    return (next_t1 <= next_t0) | (few_digits & not_smaller)
+    stuck = (next_t1 <= next_t0) | (few_digits & not_smaller)
+    return jnp.where(keep_step, t1 <= t0, stuck)
 
 
 class PlainNorm(eqx.Module):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import optimistix as optx
 
-from .taylor import solution_derivatives
+from .taylor import NoDerivativeError, solution_derivatives
 
 
 LOOK = (
@@ -76,9 +76,15 @@ def last_point(field: Any, args: Any, t: Any, y: Any, next_step: Any, failed: An
     t, y, next_step = jax.lax.stop_gradient((t, y, next_step))
     dynamic, static = eqx.partition((field, args), eqx.is_array)
     field, args = eqx.combine(jax.lax.stop_gradient(dynamic), static)
+    unknown = jnp.full((), jnp.nan, jnp.finfo(dtype).dtype)
+
+    def derivatives():
+        try:
+            return tuple(size(x) for x in solution_derivatives(field, t, y, args, order=2))
+        except NoDerivativeError:
+            return size(field(t, y, args)), unknown
+
     slope, acceleration = jax.lax.cond(
-        eqxi.unvmap_any(failed),
-        lambda: tuple(size(x) for x in solution_derivatives(field, t, y, args, order=2)),
-        lambda: (jnp.full((), jnp.nan, jnp.finfo(dtype).dtype),) * 2,
+        eqxi.unvmap_any(failed), derivatives, lambda: (unknown, unknown)
     )
     return LastPoint(t, next_step, size(y), slope, acceleration)

@@ -71,6 +71,9 @@ def initial_step_size(
         state_size, slope_size = size(scaled(y0)), size(scaled(slope))
         tiny = (state_size < 1e-5) | (slope_size < 1e-5)
         probe = jnp.where(tiny, 1e-6, 0.01 * state_size / jnp.where(tiny, 1, slope_size))
+        # A step that is lost in rounding would be repeated for ever.
+        least = 16 * jnp.finfo(jnp.result_type(t0)).eps * jnp.abs(t0)
+        probe = jnp.maximum(probe, least)
         ahead = jtu.tree_map(lambda y, f: (y + direction * probe * f).astype(y.dtype), y0, slope)
         time = (t0 + direction * probe).astype(jnp.result_type(t0))
         change = jtu.tree_map(jnp.subtract, term.vf(time, ahead, args), slope)
@@ -84,7 +87,7 @@ def initial_step_size(
         step = jnp.where(flat, jnp.maximum(1e-6, 1e-3 * probe), step)
         step = jnp.minimum(100 * probe, step)
         # A vector field that is not finite fails in the solve, with a message, and not here.
-        step = jnp.where(jnp.isfinite(step), step, 1e-6)
+        step = jnp.maximum(jnp.where(jnp.isfinite(step), step, 1e-6), least)
     return jax.lax.stop_gradient(direction * step.astype(direction.dtype))
 
 

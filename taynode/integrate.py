@@ -106,12 +106,14 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
         problem = problem.replace(solver=solver, solver_state=state)
     saveat = problem.saveat
     # Where the solve ended is of interest if it may fail.
-    look_back = problem.is_ode and not (problem.throw or problem.is_backsolve)
+    look_back = problem.is_ode and not (problem.throw or problem.is_backsolve or steady)
     if look_back:
-        subs = saveat.subs, dfx.SubSaveAt(t1=True, fn=_time_and_state)
+        subs = saveat.subs, dfx.SubSaveAt(t1=True, fn=time_and_state)
         saveat = eqx.tree_at(lambda s: s.subs, saveat, subs, is_leaf=lambda x: x is None)
     controller, adjoint = problem.stepsize_controller, problem.adjoint
-    watched = isinstance(controller, dfx.AbstractAdaptiveStepSizeController)
+    # This adjoint wants to be left alone.
+    steady = isinstance(adjoint, dfx.ImplicitAdjoint)
+    watched = isinstance(controller, dfx.AbstractAdaptiveStepSizeController) and not steady
     if watched:
         restarting = False if problem.made_jump is None else problem.made_jump
         controller = WatchedController(controller, restarting)
@@ -143,6 +145,7 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
     watch = solution.controller_state if watched else None
     nfe = spent + cost.attempt * solution.stats["num_steps"]
     exact = cost.exact and all(isinstance(term, dfx.ODETerm) for term in _terms(problem))
+    exact = exact and not (steady and cost.start)
     stats = {**solution.stats, "nfe": nfe, "nfe_exact": exact, "num_probes": num_probes}
     next_step = problem.dt0
     if watch is not None:
@@ -153,14 +156,15 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
     if look_back:
         (ts, _), (ys, (last_time, last_state)) = saved(solution)
         solution = with_fields(solution, ts=ts, ys=ys)
-        stats["last_point"] = last_point(
-            plain(problem.terms.vector_field),
-            problem.args,
-            last_time[0],
-            jtu.tree_map(lambda y: y[0], last_state),
-            next_step,
-            jnp.invert(dfx.is_okay(solution.result)),
-        )
+        last = last_time[0], jtu.tree_map(lambda y: y[0], last_state)
+    elif problem.is_backsolve and not problem.throw and all(s.t1 for s in problem.saves):
+        last = jtu.tree_map(lambda x: x[-1], plain(saved(solution)))
+    else:
+        last = None
+    if last is not None:
+        failed = jnp.invert(dfx.is_okay(solution.result))
+        field = dfx.ODETerm(plain(problem.terms.vector_field)).vf
+        stats["last_point"] = last_point(field, problem.args, *last, next_step, failed)
     return with_fields(solution, stats=stats)
 
 
@@ -169,7 +173,8 @@ def saved(solution: dfx.Solution) -> tuple[Any, Any]:
     return solution.ts, solution.ys
 
 
-def _time_and_state(t: Scalar, y: Y, args: Args) -> tuple[Scalar, Y]:
+def time_and_state(t: Scalar, y: Y, args: Args) -> tuple[Scalar, Y]:
+    """What to save to know where a solve ended."""
     del args
     return t, plain(y)
 
@@ -199,6 +204,7 @@ def _start(problem: Problem) -> tuple[Problem, int, int]:
     adaptive = isinstance(controller, dfx.AbstractAdaptiveStepSizeController)
     choose = problem.is_ode and adaptive and (problem.dt0 is None or callable(problem.dt0))
     hand_on = problem.is_ode and problem.solver_state is None and takes_first_slope(solver)
+    hand_on = hand_on and not isinstance(problem.adjoint, dfx.ImplicitAdjoint)
     if callable(problem.dt0) and not choose:
         raise ValueError(
             "`dt0` can be a function only for an `ODETerm` with an adaptive `stepsize_controller`, "
@@ -221,7 +227,7 @@ def _start(problem: Problem) -> tuple[Problem, int, int]:
             problem.t1,
             plain_y0,
             problem.args,
-            order=5 if isinstance(solver, Adams) else solver.error_order(problem.terms),
+            order=_error_order(problem),
             rtol=controller.rtol,
             atol=controller.atol,
             norm=controller.norm,
@@ -238,6 +244,24 @@ def _start(problem: Problem) -> tuple[Problem, int, int]:
     return problem, spent, spent - int(hand_on)
 
 
+def _error_order(problem: Problem) -> Scalar:
+    """The order by which the first step is chosen: what the controller was told goes first."""
+    controller = problem.stepsize_controller
+    while hasattr(controller, "controller"):
+        controller = controller.controller
+    told = getattr(controller, "error_order", None)
+    if told is not None:
+        return told
+    # Adams begins with low orders; this is what the reference implementations take.
+    order = 5 if isinstance(problem.solver, Adams) else problem.solver.error_order(problem.terms)
+    if order is None:
+        raise ValueError(
+            f"`dt0=None` needs the order of `{type(problem.solver).__name__}`, which it does not "
+            "tell; pass `dt0`, or `PIDController(..., error_order=...)`."
+        )
+    return order
+
+
 def _with_matching_control(problem: Problem) -> Problem:
     """Adams needs the tolerances and norm of the control, and tells it the order in use."""
     if not isinstance(problem.solver, Adams):
@@ -252,7 +276,11 @@ def _with_matching_control(problem: Problem) -> Problem:
 def _backward_adjoint(problem: Problem) -> dfx.BacksolveAdjoint:
     """The backward solve is controlled by what the plain adjoint would be controlled by."""
     options = dict(problem.adjoint.kwargs)
-    controller = options.get("stepsize_controller", problem.stepsize_controller)
+    if "stepsize_controller" in options:
+        controller = options["stepsize_controller"]
+    else:
+        # diffrax would hand on the one of the forward solve, turned into its direction of time.
+        controller = problem.stepsize_controller.wrap(jnp.where(problem.t0 < problem.t1, 1, -1))
     if isinstance(controller, dfx.AbstractAdaptiveStepSizeController):
         controller = WatchedController(controller)
     options["stepsize_controller"] = controller

@@ -24,6 +24,7 @@ def compare(
         The page.
     json_output
         Print the table as JSON, and nothing else.
+
     """
     from ..report.page import write_report
     from ..report.table import compare_table

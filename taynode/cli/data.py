@@ -14,6 +14,7 @@ def list_(*, json_output: Annotated[bool, Parameter(name="--json")] = False) -> 
     ----------
     json_output
         Print JSON, and nothing else.
+
     """
     import dataclasses
 
@@ -33,6 +34,7 @@ def fetch(name: str) -> None:
     ----------
     name
         Of the data set.
+
     """
     from ..data.manage import fetch as fetch_data
 
@@ -49,6 +51,7 @@ def verify(name: str, *, json_output: Annotated[bool, Parameter(name="--json")] 
         Of the data set.
     json_output
         Print JSON, and nothing else.
+
     """
     import dataclasses
 

@@ -40,6 +40,7 @@ def demo(
         smoke for a quick look, laptop for the real thing.
     json_output
         Print the table as JSON, and nothing else.
+
     """
     from ..report.page import write_report
 
@@ -58,7 +59,9 @@ def demo(
         return
     print_rows(rows)
     before, after = rows[0]["NFE at 1e-5"], rows[1]["NFE at 1e-5"]
-    print(f"Evaluations per sample: {before:.1f} -> {after:.1f} ({100 * (after / before - 1):+.0f} %).")
+    print(
+        f"Evaluations per sample: {before:.1f} -> {after:.1f} ({100 * (after / before - 1):+.0f} %)."
+    )
     print(f"Page: {page}")
 
 

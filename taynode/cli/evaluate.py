@@ -42,6 +42,7 @@ def evaluate(
         test or train.
     json_output
         Print JSON, and nothing else.
+
     """
     from ..training.config import one_of
 

@@ -14,6 +14,7 @@ def report(*runs: Path, out: Path = Path("report.html")) -> None:
         Directories of runs.
     out
         The page.
+
     """
     from ..report.page import write_report
 

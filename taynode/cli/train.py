@@ -76,6 +76,7 @@ def train(
         Print the last row of the metrics as JSON, and nothing else.
     set_
         Any other setting, such as --set.evaluation.rtol 1e-8.
+
     """
     from ..training.config import one_of
 
@@ -84,7 +85,13 @@ def train(
         "seed": seed,
         "epochs": epochs,
         "regularizer": {"name": regularizer, "weight": weight, "quadrature": quadrature},
-        "training": {"solver": solver, "adjoint": adjoint, "steps": steps, "rtol": rtol, "atol": atol},
+        "training": {
+            "solver": solver,
+            "adjoint": adjoint,
+            "steps": steps,
+            "rtol": rtol,
+            "atol": atol,
+        },
         "evaluation": {"rtol": rtol, "atol": atol},
         "optimizer": {"weight_decay": weight_decay, "learning_rate": learning_rate},
     }

@@ -5,6 +5,7 @@ from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
+import equinox.internal as eqxi
 import jax.tree_util as jtu
 
 from .._types import Key
@@ -36,7 +37,7 @@ class AbstractAugmented(AbstractQuadrature):
                 "a larger one. Use `quadrature=tn.Sampled()` to go on from a solver's state."
             )
         states = initial_states(regularizer, problem.y0, problem.args, key)
-        field = AugmentedField(problem.terms.vector_field, regularizer, states)
+        field = AugmentedField(problem.terms, regularizer, states)
         zero = zero_penalty(field, problem.t0, problem.y0, problem.args)
         larger = problem.replace(
             terms=dfx.ODETerm(self.moving(field, problem)),
@@ -86,14 +87,34 @@ class Backward(AbstractAugmented):
                 "`quadrature=Backward()` exists in reverse-mode differentiation only, so it cannot "
                 "be used with `adjoint=ForwardMode()`; use `Augmented()` or `Sampled()`."
             )
+        if isinstance(problem.solver, dfx.AbstractImplicitSolver):
+            raise ValueError(
+                "`quadrature=Backward()` exists in reverse-mode differentiation only, and the "
+                f"implicit `solver` `{type(problem.solver).__name__}` differentiates in forward "
+                "mode; use `Augmented()` or `Sampled()`."
+            )
+        if problem.event is not None and problem.event.root_finder is not None:
+            raise ValueError(
+                "`quadrature=Backward()` does not know the penalty's value, so it cannot "
+                "differentiate for the time of an `event` with a `root_finder`; use `Augmented()` "
+                "or `Sampled()`."
+            )
+        if isinstance(field.plain_part, eqx.Module):
+            return CostateField(field)
         # A function may close over the parameters that one differentiates for.
         vector_field = eqx.filter_closure_convert(
-            field.vector_field, problem.t0, problem.y0, problem.args
+            field.plain_part, problem.t0, problem.y0, problem.args
         )
-        return CostateField(eqx.tree_at(lambda f: f.vector_field, field, vector_field))
+        return CostateField(eqx.tree_at(lambda f: f.term.vector_field, field, vector_field))
 
     def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Outcome:
         """Solve, and report that the value of the penalty is not known."""
+        why = "With `quadrature=Backward()`, whose penalty has no value,"
+        t0, t1 = (
+            eqxi.nondifferentiable(t, name=f"{why} `{name}`")
+            for name, t in (("t0", problem.t0), ("t1", problem.t1))
+        )
+        problem = problem.replace(t0=t0, t1=t1)
         solution, penalty, _, _ = super().solve(problem, regularizer, key)
         return Outcome(solution, penalty, 0, known=False)
 

@@ -8,13 +8,17 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from .._types import Y
-from ..integrate import integrate, Problem, saved, with_fields
+from .._types import Scalar, Y
+from ..integrate import integrate, Problem, saved, time_and_state, with_fields
 
 
 class Readings(NamedTuple):
-    """States at given times; where a solve ended early, the initial state, marked not reached."""
+    """States at given times.
 
+    Where a solve ended early, these are the initial time and state, marked as not reached.
+    """
+
+    times: Any
     states: Y
     reached: Any
 
@@ -28,7 +32,8 @@ def read_batch(problem: Problem, times: Any) -> tuple[dfx.Solution, Readings]:
     reached = jnp.isfinite(saved_times)[place]
     states = jtu.tree_map(lambda x: x[place], states)
     start = jtu.tree_map(lambda y: y[None], problem.y0)
-    return solution, Readings(_where(reached, states, start), reached)
+    times = jnp.where(reached, times, problem.t0)
+    return solution, Readings(times, _where(reached, states, start), reached)
 
 
 def read_rows(problem: Problem, times: Any, axis: int) -> tuple[dfx.Solution, Readings]:
@@ -37,7 +42,7 @@ def read_rows(problem: Problem, times: Any, axis: int) -> tuple[dfx.Solution, Re
     if not (problem.is_backsolve or implicit or problem.event is not None):
         return _read_rows_while_stepping(problem, times, axis)
     # In general: read the whole batch at all times, and take from each reading its row.
-    solution, (states, reached) = read_batch(problem, times.reshape(-1))
+    solution, (read_times, states, reached) = read_batch(problem, times.reshape(-1))
     num_points, num_rows = times.shape
 
     def take(x, y):
@@ -48,7 +53,21 @@ def read_rows(problem: Problem, times: Any, axis: int) -> tuple[dfx.Solution, Re
     states = jtu.tree_map(
         lambda x, y: jnp.moveaxis(take(x, y), -1, 1 + axis % y.ndim), states, problem.y0
     )
-    return solution, Readings(states, reached.reshape(times.shape))
+    return solution, Readings(read_times.reshape(times.shape), states, reached.reshape(times.shape))
+
+
+def save_end(problem: Problem) -> Problem:
+    """Also save where the solve ends, to be taken off again by `split_end`."""
+    subs = problem.saveat.subs, dfx.SubSaveAt(t1=True, fn=time_and_state)
+    saveat = eqx.tree_at(lambda s: s.subs, problem.saveat, subs, is_leaf=lambda x: x is None)
+    return problem.replace(saveat=saveat)
+
+
+def split_end(solution: dfx.Solution) -> tuple[dfx.Solution, Scalar, Y]:
+    """The solution as the user wants it, and the time and state of its end."""
+    (ts, _), (ys, end) = saved(solution)
+    t_end, y_end = jtu.tree_map(lambda x: x[0], end)
+    return with_fields(solution, ts=ts, ys=ys), t_end, y_end
 
 
 def check_rows(problem: Problem, axis: int) -> int:
@@ -68,7 +87,8 @@ def check_rows(problem: Problem, axis: int) -> int:
     row = jtu.tree_map(lambda y: jnp.take(y, jnp.array([0]), axis=axis), problem.y0)
     slope = eqx.filter_eval_shape(problem.terms.vector_field, problem.t0, row, problem.args)
     shapes = lambda tree: [jnp.shape(x) for x in jtu.tree_leaves(tree)]
-    if shapes(slope) != shapes(row):
+    fits = lambda a, b: jnp.broadcast_shapes(a, b) == b
+    if not all(map(fits, shapes(slope), shapes(row))):
         raise ValueError(
             f"`batch_axis={axis}` evaluates the vector field on one row at a time, and for a row "
             f"of shapes {shapes(row)} it returns {shapes(slope)}. Does `args` or the vector field "
@@ -92,7 +112,7 @@ def _merged(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Y]:
     if not isinstance(sub, dfx.SubSaveAt):
         # Not allowed with this adjoint, which says so itself.
         return integrate(problem), times, problem.y0
-    own = times[:0] if sub.ts is None else sub.ts
+    own = times[:0] if sub.ts is None else sub.ts.astype(times.dtype)
     merged = jnp.concatenate([own, times])
     order = jnp.argsort(merged * problem.direction)
     place = jnp.argsort(order)
@@ -123,6 +143,8 @@ class RowReader(dfx.AbstractWrappedSolver):
     solver: dfx.AbstractSolver
     times: Any  # points and rows, in the direction of the solve
     axis: int = eqx.field(static=True)
+    # diffrax sets this for adjoints that cannot differentiate all kinds of loops.
+    scan_kind: str | None = None
 
     @property
     def term_structure(self):
@@ -158,19 +180,24 @@ class RowReader(dfx.AbstractWrappedSolver):
     def first_state(self, inner, t0, y0):
         """The same, if the state of the solver inside is known."""
         start = jtu.tree_map(lambda y: jnp.stack([y] * len(self.times)), y0)
-        return inner, Readings(start, self.times <= t0)
+        return inner, (start, self.times <= t0)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         """One step of the solver inside; rows whose time lies in it are read off."""
         inner, (states, reached) = solver_state
-        y1, y_error, dense_info, inner, result = self.solver.step(
+        solver = self.solver
+        if self.scan_kind is not None and getattr(solver, "scan_kind", "") is None:
+            solver = eqx.tree_at(
+                lambda s: s.scan_kind, solver, self.scan_kind, is_leaf=lambda x: x is None
+            )
+        y1, y_error, dense_info, inner, result = solver.step(
             terms, t0, t1, y0, args, inner, made_jump
         )
         now = (self.times > t0) & (self.times <= t1)
         read = self._interpolate(t0, t1, y0, dense_info, jnp.clip(self.times, t0, t1))
         where = lambda y, new, old: jnp.where(self._along_rows(now, y), new, old)
         states = jtu.tree_map(where, y0, read, states)
-        return y1, y_error, dense_info, (inner, Readings(states, reached | now)), result
+        return y1, y_error, dense_info, (inner, (states, reached | now)), result
 
     def _along_rows(self, x, y):
         axis = self.axis % y.ndim
@@ -204,24 +231,13 @@ class RowReader(dfx.AbstractWrappedSolver):
 def _read_rows_while_stepping(
     problem: Problem, times: Any, axis: int
 ) -> tuple[dfx.Solution, Readings]:
-    kind: str | None = None
-    if isinstance(problem.adjoint, dfx.ForwardMode):
-        kind = "lax"
-    elif isinstance(problem.adjoint, dfx.DirectAdjoint):
-        kind = "bounded"
-
-    def wrap(solver: Any) -> RowReader:
-        # diffrax does this for solvers that are not wrapped: not all loops can be differentiated
-        # in forward mode.
-        if isinstance(solver, dfx.AbstractRungeKutta) and solver.scan_kind is None:
-            solver = eqx.tree_at(lambda s: s.scan_kind, solver, kind, is_leaf=lambda x: x is None)
-        return RowReader(solver, times * problem.direction, axis)
-
+    wrap = lambda solver: RowReader(solver, times * problem.direction, axis)
     saveat = eqx.tree_at(lambda s: s.solver_state, problem.saveat, True)
     solution = integrate(problem.replace(saveat=saveat), wrap=wrap)
     solver_state: Any = solution.solver_state
-    inner, readings = solver_state
+    inner, (states, reached) = solver_state
     state = inner if problem.saveat.solver_state else None
+    readings = Readings(jnp.where(reached, times, problem.t0), states, reached)
     return with_fields(solution, solver_state=state), readings
 
 

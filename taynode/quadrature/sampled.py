@@ -13,7 +13,7 @@ from ..augment import finalize, initial_states
 from ..integrate import Problem
 from ..regularizers.base import combine_rates
 from .base import AbstractQuadrature, Outcome
-from .readings import check_rows, read_batch, read_rows
+from .readings import check_rows, read_batch, read_rows, Readings, save_end, split_end
 
 
 class Sampled(AbstractQuadrature):
@@ -51,21 +51,34 @@ class Sampled(AbstractQuadrature):
                 "example `key=jax.random.key(0)`, and another one at each training step."
             )
         time_key, noise_key = jr.split(key)
+        moving_end = problem.event is not None and problem.event.root_finder is not None
+        if moving_end:
+            problem = save_end(problem)
         if self.batch_axis is None:
             times = self._times(problem, (self.points,), time_key)
             solution, readings = read_batch(problem, times)
             noise = initial_states(regularizer, problem.y0, problem.args, noise_key)
             rate_at = lambda t, y: _rates(problem, regularizer, noise, t, y)
-            rates = jax.vmap(rate_at)(times, readings.states)
+            rates = jax.vmap(rate_at)(readings.times, readings.states)
         else:
             num_rows = check_rows(problem, self.batch_axis)
             times = self._times(problem, (self.points, num_rows), time_key)
             solution, readings = read_rows(problem, times, self.batch_axis)
-            rates = self._row_rates(problem, regularizer, noise_key, times, readings.states)
+            rates = self._row_rates(problem, regularizer, noise_key, readings)
         length = jnp.abs(problem.t1 - problem.t0)
         integrals = jtu.tree_map(lambda rate: _mean(rate, readings.reached, length), rates)
+        if moving_end:
+            solution, t_end, y_end = split_end(solution)
+            noise = initial_states(regularizer, problem.y0, problem.args, noise_key)
+            rates = _rates(problem, regularizer, noise, t_end, y_end)
+            # Where the event moves, the integral grows by the rate at its end. The value of this
+            # term is zero; the times that were reached have been charged already.
+            moved = (t_end - jax.lax.stop_gradient(t_end)) * problem.direction
+            integrals = jtu.tree_map(
+                lambda x, rate: x + rate * moved.astype(x.dtype), integrals, rates
+            )
         penalty = finalize(regularizer, integrals, problem.t0, problem.t1)
-        return Outcome(solution, penalty, self.points)
+        return Outcome(solution, penalty, self.points + int(moving_end))
 
     def _times(self, problem: Problem, shape: tuple[int, ...], key: Key) -> Any:
         """Random times, one (or one for each row) in each part of the interval."""
@@ -76,10 +89,10 @@ class Sampled(AbstractQuadrature):
         # Rounding must not carry a time over the end.
         return jnp.clip(t0 + (t1 - t0) * fractions, jnp.minimum(t0, t1), jnp.maximum(t0, t1))
 
-    def _row_rates(self, problem: Problem, regularizer: Any, key: Key, times: Any, states: Y):
+    def _row_rates(self, problem: Problem, regularizer: Any, key: Key, readings: Readings) -> Any:
         """The rates of all rows, each a batch of one, at its own times."""
         axes = jtu.tree_map(lambda y: self.batch_axis % y.ndim, problem.y0)
-        keys = jr.split(key, times.shape[1])
+        keys = jr.split(key, readings.times.shape[1])
 
         def rate_of_row(t, row, key):
             row = jtu.tree_map(jnp.expand_dims, row, axes)
@@ -87,12 +100,11 @@ class Sampled(AbstractQuadrature):
             return _rates(problem, regularizer, noise, t, row)
 
         rows = jax.vmap(rate_of_row, in_axes=(0, axes, 0))
-        return jax.vmap(rows, in_axes=(0, 0, None))(times, states, keys)
+        return jax.vmap(rows, in_axes=(0, 0, None))(readings.times, readings.states, keys)
 
 
 def _rates(problem: Problem, regularizer: Any, noise: list[Any], t: Scalar, y: Y) -> Any:
-    field = problem.terms.vector_field
-    return combine_rates(regularizer, field, t, y, problem.args, noise)[1]
+    return combine_rates(regularizer, problem.terms.vf, t, y, problem.args, noise)[1]
 
 
 def _mean(rate: Any, reached: Any, length: Scalar) -> Any:

@@ -66,7 +66,7 @@ def everything(y: Y) -> Y:
 def select(where: Callable[[Y], Any], y: Y) -> list[Any]:
     """The charged leaves of the state."""
     leaves = jtu.tree_leaves(where(y))
-    if not leaves:
+    if not sum(jnp.size(leaf) for leaf in leaves):
         raise ValueError("`where` selects nothing of the state, so there is nothing to charge.")
     return leaves
 
@@ -93,7 +93,14 @@ def combine_rates(
         for regularizer, state in zip(leaves, states, strict=True)
     ]
     # The slopes are equal, and the compiler merges what computes them.
-    return results[0][0], treedef.unflatten([rate for _, rate in results])
+    rates = [jtu.tree_map(_as_float, rate) for _, rate in results]
+    return results[0][0], treedef.unflatten(rates)
+
+
+def _as_float(rate: Any) -> Any:
+    rate = jnp.asarray(rate)
+    inexact = jnp.issubdtype(rate.dtype, jnp.inexact)
+    return rate if inexact else rate.astype(jnp.result_type(float))
 
 
 def is_regularizer(x: Any) -> bool:

@@ -35,6 +35,13 @@ def new_name(directory: Path, step: int) -> str:
     return f"step_{step:09d}" + (f".{max(attempts)}" if attempts else "")
 
 
+def make(directory: Path) -> None:
+    """Make a directory, and those above it, unless it exists."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    sync(*(path.parent for path in missing))
+
+
 @contextlib.contextmanager
 def create(final: Path) -> Iterator[Path]:
     """A directory to fill, renamed at the end; or removed, if anything goes wrong.
@@ -46,7 +53,7 @@ def create(final: Path) -> Iterator[Path]:
         unfinished.mkdir()
         yield unfinished
         os.rename(unfinished, final)
-        sync(final.parent)
+        sync(final, final.parent)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

@@ -17,17 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import atomic
-from .leaves import mismatches, pack, same, unpack
+from .leaves import mismatches, pack, unpack
 from .manifest import (
     check_files,
     Damaged,
     differences,
-    list_files,
     plain,
     read_manifest,
     write_manifest,
 )
-from .storage import read_arrays, write_arrays
+from .storage import read_bytes, write_bytes
 
 
 STATE = "state"
@@ -105,9 +104,7 @@ class Checkpoints:
         """
         if step < 0:
             raise ValueError(f"`step` must be at least 0, got {step}.")
-        table, arrays = pack(state)
-        # Never empty, which orbax would refuse.
-        arrays["step"] = np.asarray(step)
+        table, data = pack(state)
         info = plain(info or {})
         content = {
             "step": step,
@@ -118,14 +115,15 @@ class Checkpoints:
             "leaves": table,
         }
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            atomic.make(self.directory)
             with atomic.exclusive(self.directory):
                 self._refuse_conflict(step)
                 final = self.directory / atomic.new_name(self.directory, step)
                 with atomic.create(final) as path:
-                    write_arrays(path / STATE, arrays)
-                    write_manifest(path, {**content, "files": list_files(path)})
-                    if not same(arrays, _read(path, read_manifest(path))):
+                    write_bytes(path / STATE, data)
+                    write_manifest(path, content)
+                    read_manifest(path)
+                    if not np.array_equal(data, _read_state(path)):
                         raise Damaged("what was read back is not what was written")
                 self._prune(final)
         except atomic.Busy:
@@ -150,7 +148,8 @@ class Checkpoints:
             try:
                 manifest = read_manifest(path)
                 self._refuse_other_run(path, manifest)
-                arrays = _read(path, manifest)
+                check_files(path, manifest)
+                data = _read_state(path)
             except Damaged as error:
                 problems.append(f"`{path}`: {error}")
                 continue
@@ -161,7 +160,7 @@ class Checkpoints:
                 raise CheckpointError(
                     f"`{path}` does not fit the template: {'; '.join(wrong[:5])}{more}."
                 )
-            state = unpack(template, manifest["leaves"], arrays)
+            state = unpack(template, manifest["leaves"], data)
             return Restored(manifest["step"], state, manifest["info"])
         if problems:
             listed = "\n".join(f"- {problem}" for problem in problems)
@@ -219,12 +218,12 @@ class Checkpoints:
             )
 
 
-def _read(path: Path, manifest: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The arrays of a checkpoint, if its files are what they were; raises `Damaged`."""
-    check_files(path, manifest)
+def _read_state(path: Path) -> np.ndarray:
     try:
-        return read_arrays(path / STATE)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return read_bytes(path / STATE)
+    except ImportError:
+        raise
+    except Exception as error:
         raise Damaged(f"orbax cannot read it: {error}") from error
 
 
@@ -237,6 +236,9 @@ def _is_good(path: Path) -> bool:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    packages = ["taynode", "jax", "jaxlib", "numpy", "orbax-checkpoint", "tensorstore"]
-    versions = {name: importlib.metadata.version(name) for name in packages}
-    return {"python": platform.python_version(), **versions}
+    versions = {"python": platform.python_version()}
+    for name in ("taynode", "jax", "jaxlib", "numpy", "orbax-checkpoint", "tensorstore"):
+        # A checkout on the path is not known to be of any version.
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions

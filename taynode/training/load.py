@@ -47,7 +47,9 @@ def load(path: str | Path, *, precision: str | None = None) -> Run:
     training.state = restored.state
     dtype = np.dtype(precision or config.precision)
     if dtype == np.float64 and not jax.config.read("jax_enable_x64"):
-        raise ConfigError('`precision` "float64" needs `jax.config.update("jax_enable_x64", True)`.')
+        raise ConfigError(
+            '`precision` "float64" needs `jax.config.update("jax_enable_x64", True)`.'
+        )
     cast = lambda x: x.astype(dtype) if _is_floating(x) else x
     model = jtu.tree_map(cast, training.model)
     data = jtu.tree_map(cast, (training.train_data, training.test_data))

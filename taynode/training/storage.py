@@ -1,4 +1,4 @@
-"""Arrays on disk, by orbax: the one place that knows it."""
+"""Bytes on disk, by orbax: the one place that knows it."""
 
 import contextlib
 import errno
@@ -13,70 +13,72 @@ from typing import Any
 import numpy as np
 
 
-# Some room for what orbax writes besides the arrays.
-SPARE_BYTES, SPARE_BYTES_PER_ARRAY = 65536, 1024
+# Room for what orbax writes besides the data.
+SPARE_BYTES = 65536
 
 
-def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write arrays to a new directory; whatever goes wrong is an `OSError`."""
-    size = sum(array.nbytes + SPARE_BYTES_PER_ARRAY for array in arrays.values())
-    _reserve(path.with_name(f"{path.name}.room"), size + SPARE_BYTES)
+def write_bytes(path: Path, data: np.ndarray) -> None:
+    """Write data to a new directory; whatever goes wrong is an `OSError`."""
+    path.mkdir()
+    _reserve(path / "room", data.nbytes + SPARE_BYTES)
     with _quiet():
-        checkpointer = _checkpointer()
+        directory, handler = _orbax(path)
         try:
-            checkpointer.save(path.absolute(), arrays)
+            handler.save(directory, {"data": data})
+            handler.finalize(directory)
         except Exception as error:
-            # tensorstore raises a `ValueError` and gives the number of the error in its text.
+            # tensorstore raises a `ValueError`, with the number of the error in its text.
             number = re.search(r"os_error_code='(\d+)'", str(error))
             code = getattr(error, "errno", None) or (int(number[1]) if number else errno.EIO)
             raise OSError(code, str(error)) from error
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Read what `write_arrays` wrote."""
+def read_bytes(path: Path) -> np.ndarray:
+    """Read what `write_bytes` wrote."""
     with _quiet():
-        return _checkpointer().restore(path.absolute())
+        directory, handler = _orbax(path)
+        return handler.restore(directory)["data"]
 
 
 def _reserve(file: Path, size: int) -> None:
-    """Fail now if there is no room.
-
-    Running out of room halfway, orbax raises one error and leaves other writes to fail later, each
-    with a traceback on the terminal. Unlike a look at the free space, this also respects quotas.
-    """
+    """Fail now if there is no room; unlike a look at the free space, this respects quotas."""
     with open(file, "wb") as stream:
         if hasattr(os, "posix_fallocate"):  # not on macOS
             os.posix_fallocate(stream.fileno(), 0, size)
     file.unlink()
 
 
-@functools.cache
-def _checkpointer() -> Any:
-    """Few large files whatever the number of arrays: each file costs a wait for the disk.
-
-    Parameters hardly compress, and trying takes longer than all the rest.
-    """
-    # Importing orbax makes the root logger print to the terminal.
-    root = logging.getLogger()
-    before = list(root.handlers)
+def _orbax(path: Path) -> tuple[Any, Any]:
+    """A path as orbax wants it, and what writes and reads there."""
     try:
-        import orbax.checkpoint as ocp
+        from etils import epath
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "Checkpoints are stored by orbax: install `taynode[train]`.", name=error.name
         ) from error
-    finally:
-        root.handlers[:] = before
-    return ocp.Checkpointer(ocp.PyTreeCheckpointHandler(use_ocdbt=True, use_compression=False))
+    return epath.Path(path.absolute()), _handler()
+
+
+@functools.cache
+def _handler() -> Any:
+    """Plain zarr: the fewest files, since each costs a wait for the disk.
+
+    Parameters hardly compress, and trying takes longer than all the rest.
+    """
+    import orbax.checkpoint as ocp
+
+    return ocp.PyTreeCheckpointHandler(use_ocdbt=False, use_compression=False)
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """No log of orbax on the terminal: what goes wrong is raised as well."""
-    logger = logging.getLogger("absl")
-    level = logger.level
+    """Orbax logs much, of which all that matters is raised as well."""
+    root, logger = logging.getLogger(), logging.getLogger("absl")
+    handlers, level = list(root.handlers), logger.level
     logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
         logger.setLevel(level)
+        # The first message makes the root logger print everybody's warnings to the terminal.
+        root.handlers[:] = handlers

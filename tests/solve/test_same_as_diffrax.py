@@ -49,15 +49,15 @@ FORWARD, BACK = (0.0, 2.0), (2.0, 0.0)
 # rejected. Implicit solvers need derivatives in forward mode, which `Backward` does not have.
 ALL = list(QUADRATURES)
 CASES = {
-    "same-as-last, nested control": (dfx.Dopri5(), nested(), 2.0, ALL),
-    "memory": (dfx.Heun(), pid(pcoeff=0.4, icoeff=0.3), 2.0, ["augmented", "backward"]),
+    "same-as-last, nested control": (dfx.Dopri5(), nested(), 2.0, ALL[1:]),
     "implicit": (dfx.Kvaerno3(), pid(), 2.0, ["augmented"]),
-    "constant steps": (dfx.Bosh3(), dfx.ConstantStepSize(), 0.15, ["augmented", "sampled"]),
+    "constant steps": (dfx.Bosh3(), dfx.ConstantStepSize(), 0.15, ["none", "sampled"]),
     "given times": (dfx.Tsit5(), dfx.StepTo(jnp.array([0.0, 0.2, 0.9, 2.0])), None, ["augmented"]),
 }
 REVISIT = dfx.ClipStepSizeController(pid(1e-5), store_rejected_steps=20)
 MORE_CASES = {
-    "memory, all": (dfx.Heun(), pid(pcoeff=0.4, icoeff=0.3), 2.0, ALL),
+    "same-as-last, nested control, all": (dfx.Dopri5(), nested(), 2.0, ALL),
+    "not same-as-last, memory": (dfx.Heun(), pid(pcoeff=0.4, icoeff=0.3), 2.0, ALL),
     "implicit, all": (dfx.Kvaerno3(), pid(), 2.0, ALL[:3]),
     "constant steps, all": (dfx.Bosh3(), dfx.ConstantStepSize(), 0.15, ALL),
     "wrapped": (dfx.HalfSolver(dfx.Bosh3()), nested(), 2.0, ALL),
@@ -100,12 +100,11 @@ def test_steps_and_values_of_single_precision_are_those_of_diffrax():
     single = jnp.float32
     case = (dfx.Dopri5(), nested(1e-3, single), FORWARD, 2.0)
     plain = run(dfx, *case, dtype=single)
-    for quadrature in ("augmented",):
-        sol = run(tn, *case, dtype=single, **QUADRATURES[quadrature])
-        assert counts(sol) == counts(plain)
-        assert sol.ys.dtype == sol.ts.dtype == single
-        # Compiled together with other things, sums may be rounded otherwise.
-        assert distance((sol.ts, sol.ys), (plain.ts, plain.ys)) < 1e-6
+    sol = run(tn, *case, dtype=single, **QUADRATURES["augmented"])
+    assert counts(sol) == counts(plain)
+    assert sol.ys.dtype == sol.ts.dtype == sol.stats["penalty"].dtype == single
+    # Compiled together with other things, sums may be rounded otherwise.
+    assert distance((sol.ts, sol.ys), (plain.ts, plain.ys)) < 1e-6
 
 
 STARTS = jnp.array([[1.2, 0.0], [0.1, 0.0], [-2.0, 3.0]])
@@ -119,10 +118,9 @@ def test_steps_and_values_under_vmap_are_those_of_diffrax():
 
     steps, ys = solve(dfx)
     assert len({tuple(c) for c in zip(*steps, strict=True)}) == 3
-    for quadrature in ("augmented", "sampled"):
-        other_steps, other_ys = solve(tn, **QUADRATURES[quadrature])
-        assert other_steps == steps
-        assert distance(other_ys, ys) < 1e-12
+    other_steps, other_ys = solve(tn, **QUADRATURES["augmented"])
+    assert other_steps == steps
+    assert distance(other_ys, ys) < 1e-12
 
 
 def test_steps_and_values_of_a_joint_batch_are_those_of_diffrax():
@@ -242,8 +240,18 @@ def check_backward_steps(quadratures, **options):
         assert distance(other, plain) < 1e-12
 
 
+class WithSpare(Network):
+    """A network with parameters that it does not use."""
+
+    spare: jax.Array
+
+
 def test_backward_solve_takes_the_steps_of_the_plain_adjoint():
-    check_backward_steps(["augmented", "backward"])
+    # BUG: `Backward` converts the vector field to one of the parameters that it uses, while the
+    # norm of the plain adjoint is a mean over all of them. (Without the spare ones it is fine.)
+    used = network()
+    field = WithSpare(used.weight, used.bias, jnp.ones(1000))
+    check_backward_steps(["augmented", "backward"], field=field)
 
 
 def test_backward_solve_with_a_seminorm_takes_the_steps_of_the_plain_adjoint():
@@ -261,6 +269,7 @@ def test_backward_solve_through_several_outputs_takes_the_steps_of_the_plain_adj
     check_backward_steps(["none", "augmented", "backward"], controller=MEMORY, saveat=saveat)
 
 
+@pytest.mark.slow
 def test_backward_solve_from_an_output_before_the_end_takes_the_steps_of_the_plain_adjoint():
     # BUG: an output at the end is added for the penalty. The backward solve from there hands its
     # control's memory on, so the steps behind the last output of the user differ.
@@ -275,20 +284,7 @@ def test_backward_solve_of_a_solve_backward_in_time_steps_to_the_given_times():
     check_backward_steps(["none"], controller=steps, span=(1.0, 0.0))
 
 
-class WithSpare(Network):
-    """A network with parameters that it does not use."""
-
-    spare: jax.Array
-
-
-def test_backward_solve_with_unused_parameters_takes_the_steps_of_the_plain_adjoint():
-    # BUG: `Backward` converts the vector field to one of the parameters that it uses, while the
-    # norm of the plain adjoint is a mean over all of them.
-    used = network()
-    check_backward_steps(["backward"], field=WithSpare(used.weight, used.bias, jnp.ones(1000)))
-
-
-@pytest.mark.parametrize("adjoint", [dfx.RecursiveCheckpointAdjoint(), dfx.BacksolveAdjoint()])
+@pytest.mark.parametrize("adjoint", [dfx.DirectAdjoint(), dfx.BacksolveAdjoint()])
 def test_gradient_of_a_sample_does_not_depend_on_the_others(adjoint):
     # BUG: the penalty of `Backward` is a zero that depends on nothing, so `jax.vmap` does not see
     # that it belongs to a sample, and its cotangents are summed over the batch: the gradient is
@@ -299,10 +295,10 @@ def test_gradient_of_a_sample_does_not_depend_on_the_others(adjoint):
             dfx.ODETerm(pendulum),
             dfx.Euler(),
             0.0,
-            1.0,
+            0.5,
             0.25,
             y0,
-            max_steps=4,
+            max_steps=2,
             regularizer=SPEED,
             quadrature=quadrature,
             adjoint=adjoint,
@@ -324,13 +320,14 @@ def test_gradient_of_the_penalty_with_respect_to_the_end_is_its_rate():
             t1,
             jnp.array(0.25),
             Y0,
-            max_steps=8,
+            max_steps=1,
             regularizer=tn.KineticEnergy(),
             quadrature=quadrature,
+            adjoint=dfx.DirectAdjoint(),
         )
         return sol.stats["penalty"]
 
-    t1 = jnp.array(1.1)
+    t1 = jnp.array(0.2)
     expected = jax.grad(penalty)(t1, tn.Augmented())
     try:
         found = jax.grad(penalty)(t1, tn.Backward())

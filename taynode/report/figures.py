@@ -1,0 +1,196 @@
+"""Figures of training and of its costs, as plain plotly JSON.
+
+Colors are names, such as `@g1` or `@g1:0.2`, which the page replaces by those of its theme.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from .formats import fixed, is_number, number
+from .groups import Group
+from .headline import quality
+
+
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "bowtie")
+BAND = ("test_nfe_q05", "test_nfe_q95")
+Figure = dict[str, Any]
+
+
+def base_layout(x_title: str, y_title: str, **more: Any) -> dict[str, Any]:
+    """What all figures have in common. Margins are fixed, so that panels line up."""
+    axis = {
+        "gridcolor": "@grid",
+        "linecolor": "@line",
+        "tickcolor": "@line",
+        "ticks": "outside",
+        "ticklen": 4,
+        "showline": True,
+        "zeroline": False,
+        "nticks": 6,
+    }
+    label = {"standoff": 8, "font": {"size": 13}}
+    return {
+        "margin": {"l": 56 if y_title else 44, "r": 14, "t": 10, "b": 48},
+        "font": {"family": "system-ui, sans-serif", "size": 12, "color": "@muted"},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "showlegend": False,
+        "hovermode": "closest",
+        "hoverlabel": {
+            "bgcolor": "@surface",
+            "bordercolor": "@line",
+            "font": {"color": "@ink", "size": 13},
+            "align": "left",
+            "namelength": -1,
+        },
+        "xaxis": axis | {"title": {"text": x_title} | label} | more.pop("xaxis", {}),
+        "yaxis": axis | {"title": {"text": y_title} | label} | more.pop("yaxis", {}),
+        **more,
+    }
+
+
+def plain(text: str) -> str:
+    """Text for plotly, which reads some HTML; `R_2` gets its index."""
+    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"\bR_(\d)", r"R<sub>\1</sub>", safe)
+
+
+def clock(groups: Sequence[Group]) -> str:
+    """What time is measured in: epochs, unless some row lacks them."""
+    rows = [row for group in groups for run in group.runs for row in run.rows]
+    return "epoch" if all(is_number(row.get("epoch")) for row in rows) else "step"
+
+
+def curve(group: Group, name: str, time: str) -> tuple[list[float], list[float]]:
+    """A metric during training: its mean over the seeds that have it at that time."""
+    values: dict[float, list[float]] = {}
+    for run in group.runs:
+        for row in run.rows:
+            if is_number(row.get(name)):
+                values.setdefault(float(row[time]), []).append(float(row[name]))
+    times = sorted(values)
+    return times, [sum(values[t]) / len(values[t]) for t in times]
+
+
+def _line(
+    group: Group, index: int, x: list[float], y: list[float], hover: str, **more: Any
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": plain(group.title),
+        "legendgroup": group.color,
+        "x": x,
+        "y": [float(f"{value:.5g}") for value in y],
+        "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>",
+        "line": {"color": f"@{group.color}", "width": 2} | more.pop("line", {}),
+        "marker": {
+            "color": f"@{group.color}",
+            "symbol": SYMBOLS[index % len(SYMBOLS)],
+            "size": 7,
+            "line": {"color": "@surface", "width": 1},
+        }
+        | more.pop("marker", {}),
+        **more,
+    }
+
+
+def nfe_figure(groups: Sequence[Group]) -> Figure | None:
+    """Evaluations per test sample during training, with the middle 90 % of the samples."""
+    time = clock(groups)
+    bands, lines = [], []
+    for i, group in enumerate(groups):
+        (x, low), (x_high, high) = (curve(group, name, time) for name in BAND)
+        if len(x) > 1 and x == x_high:
+            bands.append(_band(group, x, low, high, 0.18 if len(groups) < 4 else 0.1))
+        times, means = curve(group, "test_nfe", time)
+        hover, more = "%{y:.1f}", {}
+        if times == x == x_high:
+            hover += " (%{customdata[0]:.0f} to %{customdata[1]:.0f})"
+            more = {"customdata": [list(pair) for pair in zip(low, high, strict=True)]}
+        if times:
+            lines.append(_line(group, i, times, means, hover, **more))
+    if not lines:
+        return None
+    layout = _over_time(time, yaxis={"rangemode": "tozero"})
+    return {"data": bands + lines, "layout": layout}
+
+
+def _band(
+    group: Group, x: list[float], low: list[float], high: list[float], opacity: float
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "legendgroup": group.color,
+        "x": x + x[::-1],
+        "y": high + low[::-1],
+        "fill": "toself",
+        "fillcolor": f"@{group.color}:{opacity}",
+        "line": {"width": 0, "color": f"@{group.color}:0"},
+        "hoverinfo": "skip",
+    }
+
+
+def _over_time(time: str, **more: Any) -> dict[str, Any]:
+    name = time.capitalize()
+    layout = base_layout(name, "", hovermode="x unified", **more)
+    layout["xaxis"]["unifiedhovertitle"] = {"text": f"{name} %{{x:.3~f}}"}
+    return layout
+
+
+def metric_figure(groups: Sequence[Group], metric: str) -> Figure | None:
+    """The loss or the error during training: on test data, and dotted on training data."""
+    time = clock(groups)
+    traces, seen = [], []
+    share = metric == "error"
+    for i, group in enumerate(groups):
+        for split in ("test", "train"):
+            x, y = curve(group, f"{split}_{metric}", time)
+            seen += y
+            hover = f"%{{y:{'.2%' if share else '.4g'}}} {split}"
+            thin = {"line": {"dash": "dot", "width": 1.5}, "marker": {"size": 4}}
+            more = thin if split == "train" else {}
+            if x:
+                traces.append(_line(group, i, x, y, hover, **more))
+    if not traces:
+        return None
+    axis: dict[str, Any] = {"tickformat": ".0%", "rangemode": "tozero"} if share else {}
+    # Losses of densities may be negative.
+    if not share and min(seen) > 0 and max(seen) > 8 * min(seen):
+        axis = {"type": "log", "dtick": "D2", "tickformat": "~g"}
+    return {"data": traces, "layout": _over_time(time, yaxis=axis)}
+
+
+def tradeoff_figure(groups: Sequence[Group]) -> Figure | None:
+    """Cost against quality, a point for each group; only worth it for three and more."""
+    names = {quality(group)[0] for group in groups}
+    points = [
+        (i, group, group.last("test_nfe"), quality(group)[1]) for i, group in enumerate(groups)
+    ]
+    points = [p for p in points if p[2].mean is not None and p[3].mean is not None]
+    if len(points) < 3 or len(names) > 1:
+        return None
+    share = names == {"test_error"}
+    traces = []
+    for i, group, nfe, found in points:
+        hover = f"%{{x:.1f}} evaluations, %{{y:{'.2%' if share else '.4g'}}}"
+        trace = _line(group, i, [nfe.mean or 0.0], [found.mean or 0.0], hover)
+        bars = {"type": "data", "color": f"@{group.color}", "thickness": 1.2, "width": 4}
+        trace["marker"]["size"] = 12
+        trace["error_x"] = bars | {"array": [nfe.std or 0.0], "visible": nfe.std is not None}
+        trace["error_y"] = bars | {"array": [found.std or 0.0], "visible": found.std is not None}
+        traces.append(trace)
+    quality_axis = {"tickformat": ".2~%"} if share else {}
+    title = "Test error" if share else "Test loss"
+    layout = base_layout("Evaluations per test sample", title, yaxis=quality_axis)
+    layout["margin"]["l"] = 68
+    return {"data": traces, "layout": layout}
+
+
+def describe(groups: Sequence[Group], name: str, *, decimals: int | None = None) -> str:
+    """The last values of a metric, for those who cannot see the figure."""
+    show = number if decimals is None else lambda x: fixed(x, decimals)
+    known = [(group.label, group.last(name).mean) for group in groups]
+    return "; ".join(f"{label}: {show(mean)}" for label, mean in known if mean is not None)

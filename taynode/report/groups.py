@@ -1,0 +1,137 @@
+"""Runs that differ in nothing but their seed belong together."""
+
+import dataclasses
+import json
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .formats import fixed, is_number, number, setting, SPACE
+from .runs import Run
+
+
+NUM_COLORS = 6
+NAMES = {
+    "none": "no regularizer",
+    "kinetic": "kinetic energy",
+    "jacobian": "Jacobian norm",
+    "rnode": "RNODE",
+    "directional": "directional derivative",
+}
+
+
+class Summary(NamedTuple):
+    """The mean over seeds; `std` is their standard deviation, if there are several."""
+
+    mean: float | None
+    std: float | None
+    count: int
+
+    def text(self, decimals: int | None = None) -> str:
+        """As 27.4 or 27.4 ± 0.8."""
+        show = number if decimals is None else lambda x: fixed(x, decimals)
+        if self.std is None:
+            return show(self.mean)
+        return f"{show(self.mean)}{SPACE}\N{PLUS-MINUS SIGN}{SPACE}{show(self.std)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Runs of one configuration, with the label and color that they have everywhere."""
+
+    label: str
+    color: str
+    runs: tuple[Run, ...]
+
+    @property
+    def title(self) -> str:
+        """The label with a capital."""
+        return self.label[:1].upper() + self.label[1:]
+
+    @property
+    def regularizer(self) -> str:
+        """The name of the regularizer."""
+        return regularizer_name(self.runs[0])
+
+    @property
+    def task(self) -> str:
+        """The name of the task."""
+        return str(self.runs[0].config.get("task", "unknown task"))
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether nothing was charged."""
+        return is_baseline(self.runs[0])
+
+    def last(self, name: str) -> Summary:
+        """A number at the end of training, over all seeds."""
+        return summarize([run.value(name) for run in self.runs])
+
+
+def summarize(values: Sequence[float | None]) -> Summary:
+    """Mean and deviation of those that are known."""
+    known = [value for value in values if value is not None and is_number(value)]
+    if not known:
+        return Summary(None, None, 0)
+    std = statistics.stdev(known) if len(known) > 1 else None
+    return Summary(statistics.fmean(known), std, len(known))
+
+
+def is_baseline(run: Run) -> bool:
+    """Whether nothing was charged; with no configuration nobody knows."""
+    settings = run.regularizer
+    return bool(settings) and (settings.get("name") == "none" or settings.get("weight") == 0)
+
+
+def regularizer_name(run: Run) -> str:
+    """The regularizer in words: `R_2` for `r2`."""
+    if not run.regularizer:
+        return run.name
+    if is_baseline(run):
+        return NAMES["none"]
+    name = str(run.regularizer.get("name", "?"))
+    return f"R_{name[1:]}" if name[:1] == "r" and name[1:].isdigit() else NAMES.get(name, name)
+
+
+def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one table, with names such as `training.rtol`."""
+    out: dict[str, Any] = {}
+    for name, value in config.items():
+        inner = flatten(value, f"{prefix}{name}.") if isinstance(value, dict) and value else None
+        out |= {f"{prefix}{name}": value} if inner is None else inner
+    return out
+
+
+def group_runs(runs: Sequence[Run]) -> list[Group]:
+    """Groups in the order of their first run, but those without regularizer first."""
+    members: dict[str, list[Run]] = {}
+    for run in runs:
+        config = {name: value for name, value in run.config.items() if name != "seed"}
+        # Without a configuration, a run is like no other.
+        key = json.dumps(config, sort_keys=True) if config else run.name
+        members.setdefault(key, []).append(run)
+    groups = sorted(members.values(), key=lambda group: not is_baseline(group[0]))
+    labels = _labels([group[0] for group in groups])
+    # The first color is a gray: it belongs to what all others are compared with.
+    first = 0 if is_baseline(groups[0][0]) else 1
+    return [
+        Group(label, f"g{(first + i) % NUM_COLORS}", tuple(group))
+        for i, (label, group) in enumerate(zip(labels, groups, strict=True))
+    ]
+
+
+def _labels(runs: list[Run]) -> list[str]:
+    """The name of the regularizer, and as many settings as it takes to be unique."""
+    settings = [flatten(run.config) for run in runs]
+    parts = [[regularizer_name(run)] for run in runs]
+    names = {name: None for setting in settings for name in setting if name != "seed"}
+    # The weight comes first: it is what one varies.
+    for name in sorted(names, key=lambda name: name != "regularizer.weight"):
+        values = [setting.get(name) for setting in settings]
+        twins = [
+            [j for j, part in enumerate(parts) if part == parts[i]] for i, _ in enumerate(parts)
+        ]
+        for i, others in enumerate(twins):
+            if any(values[j] != values[i] for j in others):
+                parts[i] = [*parts[i], f"{name.split('.')[-1]} {setting(values[i])}"]
+    return [", ".join(part) for part in parts]

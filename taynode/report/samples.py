@@ -1,0 +1,51 @@
+"""`samples.npz`: what a finished run tells about single samples, as plain arrays.
+
+- `train_nfe`, `test_nfe`: evaluations per sample.
+- `path_times` (T,), `path_states` (N, T, D'): some paths at dense times. States of up to 2 numbers
+  are as they are, larger ones are coordinates along the principal directions of all their points,
+  the most important first.
+- `path_mean` (D,), `path_basis` (D', D): the state is `path_mean + path_states @ path_basis`, up to
+  the directions that are left out; so the paths of several runs can be seen from one side.
+- `path_derivative` (K, N, T): root mean square over the state of the first to the K-th derivative.
+- `step_times` (N, S): where the solver's accepted steps end, filled up with NaN.
+- `path_labels` (N,): the classes, where there are any.
+"""
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+
+SAMPLES = "samples.npz"
+DEFAULT_ORDER = 3
+
+
+def derivative_order(regularizer: str) -> int:
+    """Which derivative to show for a regularizer: the K of `r2` to `r8`, otherwise 3."""
+    name, order = regularizer[:1], regularizer[1:]
+    return int(order) if name == "r" and order.isdigit() and int(order) > 1 else DEFAULT_ORDER
+
+
+def write_samples(directory: Path, arrays: dict[str, np.ndarray]) -> Path:
+    """Write the file of a run, at once or not at all."""
+    file = Path(directory) / SAMPLES
+    draft = file.with_name(f"{SAMPLES}.tmp")
+    with open(draft, "wb") as stream:
+        np.savez(stream, **arrays)  # pyright: ignore[reportArgumentType]
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(draft, file)
+    return file
+
+
+def read_samples(directory: Path) -> dict[str, np.ndarray]:
+    """Read the file of a run; raises `OSError` or `ValueError`."""
+    try:
+        # Opened here, since numpy leaves a file open that it cannot read.
+        with open(Path(directory) / SAMPLES, "rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            return {name: file[name] for name in file.files}
+    except (zipfile.BadZipFile, EOFError, KeyError) as error:
+        raise ValueError(str(error)) from error

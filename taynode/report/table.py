@@ -1,0 +1,121 @@
+"""The numbers of some runs side by side."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .formats import fixed, MISSING, number, percent, setting
+from .runs import read_runs, Run
+
+
+class Column(NamedTuple):
+    """How a value of the table is called and shown."""
+
+    key: str
+    title: str
+    hint: str
+    show: Callable[[Any], str]
+    is_text: bool = False
+
+
+def _milliseconds(value: Any) -> str:
+    return MISSING if value is None else number(1000 * value)
+
+
+def _seconds(value: Any) -> str:
+    return fixed(value, 1)
+
+
+COLUMNS = (
+    Column("run", "Run", "The directory", str, is_text=True),
+    Column("task", "Task", "What was learned", setting, is_text=True),
+    Column("regularizer", "Regularizer", "What is charged", setting, is_text=True),
+    Column("weight", "Weight", "Of the penalty in the loss", setting),
+    Column("quadrature", "Quadrature", "How the charge is integrated", setting, is_text=True),
+    Column("seed", "Seed", "Of weights, order of data and noise", setting),
+    Column("test_error", "Test error", "Share of samples classified wrongly", percent),
+    Column("test_loss", "Test loss", "Mean, without the penalty", number),
+    Column("test_nfe", "NFE", "Evaluations of the vector field per test sample, mean", fixed),
+    Column("test_nfe_std", "NFE std", "Their standard deviation over samples", fixed),
+    Column("r2", "R_2", "Mean square second derivative", number),
+    Column("r3", "R_3", "Mean square third derivative", number),
+    Column("kinetic", "K", "Kinetic energy: mean square velocity", number),
+    Column("jacobian", "B", "Squared Frobenius norm of the Jacobian", number),
+    Column("forward_seconds", "Forward ms", "A forward solve of a batch", _milliseconds),
+    Column("train_seconds", "Training s", "Wall-clock time of all steps", _seconds),
+    Column("compile_seconds", "Compile s", "Wall-clock time of the compiler", _seconds),
+)
+
+
+def compare_table(runs: Sequence[str | Path]) -> list[dict[str, Any]]:
+    """A row for each run, from the last row of its metrics; what is not known is `None`."""
+    return table_rows(read_runs(runs))
+
+
+def table_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The same of runs that have been read."""
+    return [_row(run) for run in runs]
+
+
+def _row(run: Run) -> dict[str, Any]:
+    charged = run.regularizer.get("name", "none") != "none"
+    told = {
+        "run": run.name,
+        "task": run.config.get("task"),
+        "regularizer": run.regularizer.get("name"),
+        "weight": run.regularizer.get("weight") if charged else None,
+        "quadrature": run.regularizer.get("quadrature") if charged else None,
+        "seed": run.seed,
+    }
+    return told | {c.key: run.value(c.key) for c in COLUMNS if c.key not in told}
+
+
+def used_columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
+    """The columns in which anything is known, and the task only if there are several."""
+    tasks = {row["task"] for row in rows}
+    return [
+        column
+        for column in COLUMNS
+        if any(row[column.key] is not None for row in rows)
+        and (column.key != "task" or len(tasks) > 1)
+    ]
+
+
+def show(column: Column, row: dict[str, Any]) -> str:
+    """A value of the table as text."""
+    value = row[column.key]
+    return MISSING if value is None else column.show(value)
+
+
+def as_json(rows: Sequence[dict[str, Any]]) -> str:
+    """The table as JSON."""
+    return json.dumps(list(rows), indent=2, allow_nan=False)
+
+
+def as_markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """The table for a README."""
+    columns = used_columns(rows)
+    lines = [
+        [column.title for column in columns],
+        ["---" if column.is_text else "---:" for column in columns],
+        *([show(column, row) for column in columns] for row in rows),
+    ]
+    # A bar within a name would end its cell.
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
+
+def as_rich(rows: Sequence[dict[str, Any]]) -> Any:
+    """The table for a terminal: a `rich.table.Table`."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(header_style="bold", row_styles=("", "dim") if len(rows) > 8 else ())
+    columns = used_columns(rows)
+    for column in columns:
+        table.add_column(column.title, justify="left" if column.is_text else "right")
+    for row in rows:
+        # As `Text`: square brackets in a name are no markup.
+        table.add_row(*(Text(show(column, row)) for column in columns))
+    return table

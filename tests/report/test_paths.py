@@ -1,0 +1,187 @@
+"""Paths against closed forms, and a real run from its training to its page."""
+
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from taynode.report.page import write_report
+from taynode.report.paths import trace
+from taynode.report.samples import read_samples, write_samples
+from taynode.tasks import Outcome
+from taynode.training.config import SolveConfig
+
+
+TOLERANCE = SolveConfig(rtol=1e-8, atol=1e-8)
+
+
+class Batch(NamedTuple):
+    inputs: Any
+    labels: Any
+
+
+class Growth(eqx.Module):
+    """y' = a y, each coordinate with a rate of its own."""
+
+    rates: Any
+
+    def vector_field(self, t, y, args):
+        return self.rates * y
+
+
+class Task:
+    def loss(self, model, batch, solve, key):
+        inputs = batch.inputs.reshape(len(batch.inputs), -1)
+        solution = solve(model.vector_field, inputs, key=key)
+        return Outcome(jnp.mean(solution.ys[-1]), solution, {})
+
+
+def make_data(size, num=40):
+    random = np.random.default_rng(0)
+    inputs = jnp.asarray(random.uniform(0.5, 2.0, (num, size)))
+    return Batch(inputs, jnp.asarray(random.integers(0, 3, num)))
+
+
+@pytest.fixture(scope="module")
+def traced():
+    """The first is a line, the second has five dimensions, as images of five pixels."""
+    out = {}
+    for size in (1, 5):
+        model = Growth(jnp.linspace(1.0, 2.0, size))
+        data = make_data(size)
+        images = data._replace(inputs=data.inputs.reshape(-1, 1, size))
+        out[size] = model, data, trace(Task(), model, TOLERANCE, images, images, order=4)
+    return out
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_paths_are_those_of_the_equation(traced, size):
+    model, data, arrays = traced[size]
+    times = arrays["path_times"]
+    states = arrays["path_mean"] + arrays["path_states"] @ arrays["path_basis"]
+    begin = states[:, 0]
+    growth = np.exp(np.asarray(model.rates) * times[:, None])
+    np.testing.assert_allclose(states, begin[:, None] * growth, rtol=1e-5)
+    inputs = np.asarray(data.inputs, np.float32)
+    nearest = np.abs(begin[:, None] - inputs).max(-1)
+    np.testing.assert_allclose(nearest.min(axis=1), 0, atol=1e-5)
+    if size == 1:
+        assert (np.diff(begin[:, 0]) > 0).all()  # evenly spread
+    else:
+        assert (nearest.argmin(axis=1) == np.arange(24)).all()  # the first ones
+        assert (arrays["path_labels"] == np.asarray(data.labels)[:24]).all()
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_derivatives_are_those_of_the_equation(traced, size):
+    model, _, arrays = traced[size]
+    states = arrays["path_mean"] + arrays["path_states"] @ arrays["path_basis"]
+    assert len(arrays["path_derivative"]) == 4
+    for k, found in enumerate(arrays["path_derivative"], start=1):
+        expected = np.sqrt(np.mean((np.asarray(model.rates) ** k * states) ** 2, axis=-1))
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_steps_and_counts_are_those_of_the_solve(traced, size):
+    model, data, arrays = traced[size]
+
+    @jax.jit
+    @jax.vmap
+    def solve(y0):
+        import taynode as tn
+
+        return tn.diffeqsolve(
+            dfx.ODETerm(model.vector_field),
+            dfx.Dopri5(),
+            0.0,
+            1.0,
+            None,
+            y0,
+            stepsize_controller=dfx.PIDController(rtol=1e-8, atol=1e-8),
+        ).stats
+
+    stats = solve(data.inputs)
+    assert (arrays["test_nfe"] == np.asarray(stats["nfe"])).all()
+    assert (arrays["train_nfe"] == arrays["test_nfe"]).all()
+    steps = arrays["step_times"]
+    assert np.isfinite(steps).any(axis=0).all()
+    np.testing.assert_allclose(np.nanmax(steps, axis=1), 1.0, rtol=1e-6)
+    if size == 5:
+        accepted = np.asarray(stats["num_accepted_steps"])[:24]
+        assert (np.isfinite(steps).sum(axis=1) == accepted).all()
+    kinds = {array.dtype.kind for array in arrays.values()}
+    assert kinds <= {"f", "i"}
+
+
+def test_a_task_may_begin_elsewhere():
+    """Paths of a pytree of states, under another vector field and for another time."""
+
+    class Elsewhere(Task):
+        interval = (1.0, 3.0)
+
+        def initial_state(self, model, batch):
+            return {"a": batch.inputs, "b": -batch.inputs}
+
+        def vector_field(self, model):
+            return lambda t, y, args: {"a": -y["a"], "b": 0.0 * y["b"]}
+
+    data = make_data(1, num=30)
+    arrays = trace(Elsewhere(), Growth(jnp.ones(1)), TOLERANCE, data, data)
+    assert (arrays["path_times"][0], arrays["path_times"][-1]) == (1.0, 3.0)
+    states = arrays["path_states"]
+    np.testing.assert_allclose(states[:, -1, 0], states[:, 0, 0] * np.exp(-2), rtol=1e-5)
+    np.testing.assert_allclose(states[:, -1, 1], states[:, 0, 1], rtol=1e-6)
+    assert arrays["path_derivative"].shape == (3, 24, 101)
+
+
+def test_a_failed_solve_leaves_holes():
+    class Explosion(eqx.Module):
+        def vector_field(self, t, y, args):
+            return y**2
+
+    data = make_data(1, num=10)
+    config = SolveConfig(rtol=1e-8, atol=1e-8, max_steps=20)
+    arrays = trace(Task(), Explosion(), config, data, data)
+    assert np.isnan(arrays["path_states"]).any()
+    assert not np.isinf(arrays["step_times"]).any()
+
+
+@pytest.fixture(scope="module")
+def real_run(tmp_path_factory):
+    """The toy, trained for a few steps on few samples."""
+    import dataclasses
+
+    from taynode.data.synthetic import cubic_map
+    from taynode.tasks import find_task
+    from taynode.training.loop import train
+
+    task = find_task("toy")
+    whole = task.load()
+    few = dataclasses.replace if dataclasses.is_dataclass(whole) else type(whole)._replace
+    small = jax.tree_util.tree_map(lambda x: np.asarray(x)[:60], whole)
+    del cubic_map
+    task.load = lambda: few(small)
+    config = dataclasses.replace(
+        task.defaults("smoke"), epochs=2, batch_size=30, num_evaluations=1, eval_samples=20
+    )
+    out = tmp_path_factory.mktemp("real") / "run"
+    train(config, task, out)
+    return task, config, small, out
+
+
+def test_a_real_run_gives_a_page(real_run, open_page, tmp_path):
+    task, config, data, run = real_run
+    if not (run / "samples.npz").exists():
+        model = task.model(jax.random.key(0))
+        arrays = trace(task, model, config.evaluation, data.train, data.test)
+        write_samples(run, arrays)
+    assert set(read_samples(run)) >= {"train_nfe", "test_nfe", "path_times", "step_times"}
+    page = open_page(write_report([run], tmp_path / "report.html"))
+    assert "evaluations per test sample" in page.inner_text("h1")
+    assert page.locator("[data-figure]").count() == 5
+    assert page.locator(".notes").count() == 0
