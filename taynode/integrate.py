@@ -105,14 +105,14 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
             state = solver.first_state(state, problem.t0 * problem.direction, problem.y0)
         problem = problem.replace(solver=solver, solver_state=state)
     saveat = problem.saveat
+    # The adjoint of steady states wants to be left alone.
+    steady = isinstance(problem.adjoint, dfx.ImplicitAdjoint)
     # Where the solve ended is of interest if it may fail.
     look_back = problem.is_ode and not (problem.throw or problem.is_backsolve or steady)
     if look_back:
         subs = saveat.subs, dfx.SubSaveAt(t1=True, fn=time_and_state)
         saveat = eqx.tree_at(lambda s: s.subs, saveat, subs, is_leaf=lambda x: x is None)
     controller, adjoint = problem.stepsize_controller, problem.adjoint
-    # This adjoint wants to be left alone.
-    steady = isinstance(adjoint, dfx.ImplicitAdjoint)
     watched = isinstance(controller, dfx.AbstractAdaptiveStepSizeController) and not steady
     if watched:
         restarting = False if problem.made_jump is None else problem.made_jump

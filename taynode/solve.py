@@ -127,13 +127,13 @@ def _warn_of_unreachable_tolerance(problem: Problem) -> None:
     controller = problem.stepsize_controller
     if not isinstance(controller, dfx.AbstractAdaptiveStepSizeController):
         return
-    rtol, atol = controller.rtol, controller.atol
-    if isinstance(rtol, Tracer) or isinstance(atol, Tracer):
+    rtol = controller.rtol
+    if isinstance(rtol, Tracer):
         return
     dtypes = {jnp.result_type(y) for y in jtu.tree_leaves(problem.y0)}
     for dtype in dtypes:
         # With a relative tolerance of zero, the absolute one is meant to decide.
-        if 0 < float(rtol) <= float(rtol) + float(atol) < jnp.finfo(dtype).eps:
+        if 0 < float(rtol) < jnp.finfo(dtype).eps:
             warnings.warn(
                 f"`rtol={float(rtol):.2g}` is below what {dtype} can resolve "
                 f"({jnp.finfo(dtype).eps:.2g}), so steps are rejected for rounding errors. Loosen "

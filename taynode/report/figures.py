@@ -36,6 +36,7 @@ def base_layout(x_title: str, y_title: str, **more: Any) -> dict[str, Any]:
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "showlegend": False,
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "@line", "activecolor": "@ink"},
         "hovermode": "closest",
         "hoverlabel": {
             "bgcolor": "@surface",

@@ -21,7 +21,7 @@ LIGHT = {
     "g2": "#d9600f",
     "g3": "#0d4f43",
     "g4": "#c170e3",
-    "g5": "#6b2108",
+    "g5": "#962584",
     # From small to large: what is large stands out from the background.
     "seq0": "#efb07c",
     "seq1": "#e4605e",

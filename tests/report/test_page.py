@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from taynode.report.page import write_report
@@ -74,7 +75,10 @@ BROKEN = {
         {"rows": [make_rows(30.0, 0.1)[-1] | {"test_num_failed": 3}]},
         "failed for 3 of 200",
     ),
-    "odd samples": ({"samples": {"train_nfe": [20, 26], "path_times": [0.0]}}, None),
+    "odd samples": (
+        {"samples": {"train_nfe": np.array([20, 26]), "path_times": np.zeros(1)}},
+        None,
+    ),
     "odd values": (
         {"rows": [{"step": 1, "test_nfe": "many"}, {"step": 2}]},
         "Nothing was measured",
@@ -119,8 +123,6 @@ def test_a_run_without_anything_beside_whole_ones(tmp_path):
 
 
 def test_samples_are_read_without_pickle(tmp_path):
-    import numpy as np
-
     np.savez(tmp_path / "samples.npz", train_nfe=np.array([{}], dtype=object))
     with pytest.raises(ValueError, match="allow_pickle"):
         read_samples(tmp_path)

@@ -156,18 +156,20 @@ def real_run(tmp_path_factory):
     """The toy, trained for a few steps on few samples."""
     import dataclasses
 
-    from taynode.data.synthetic import cubic_map
     from taynode.tasks import find_task
     from taynode.training.loop import train
 
     task = find_task("toy")
     whole = task.load()
-    few = dataclasses.replace if dataclasses.is_dataclass(whole) else type(whole)._replace
-    small = jax.tree_util.tree_map(lambda x: np.asarray(x)[:60], whole)
-    del cubic_map
-    task.load = lambda: few(small)
+    small = jax.tree_util.tree_map(lambda x: np.asarray(x, np.float64)[:60], whole)
+    task.load = lambda: small
     config = dataclasses.replace(
-        task.defaults("smoke"), epochs=2, batch_size=30, num_evaluations=1, eval_samples=20
+        task.defaults("smoke"),
+        epochs=2,
+        batch_size=30,
+        num_evaluations=1,
+        eval_samples=20,
+        precision="float64",
     )
     out = tmp_path_factory.mktemp("real") / "run"
     train(config, task, out)

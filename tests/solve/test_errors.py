@@ -384,4 +384,4 @@ def test_complex_state():
     # `Sampled` and `regularizer=None` work.
     terms = dfx.ODETerm(lambda t, y, args: 1j * y)
     sol = solve(terms=terms, y0=jnp.ones(2, complex), regularizer=SPEED)
-    np.testing.assert_allclose(sol.stats["penalty"], 1.0, rtol=1e-3)
+    np.testing.assert_allclose(sol.stats["penalty"], 1.0, rtol=1e-2)

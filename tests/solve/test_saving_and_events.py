@@ -1,7 +1,6 @@
 """What is saved, and events: they see the state alone, whatever the quadrature adds to it."""
 
 import diffrax as dfx
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -45,7 +45,8 @@
       responsive: true,
       displaylogo: false,
       displayModeBar: isTouch ? false : "hover",
-      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+      // No others: some of them talk to a server.
+      modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
     });
   };
   const plots = () => [...document.querySelectorAll("[data-figure]")];
