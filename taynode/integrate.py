@@ -57,6 +57,16 @@ class Problem:
         return isinstance(self.adjoint, dfx.BacksolveAdjoint)
 
     @property
+    def is_steady(self) -> bool:
+        """Whether a steady state is differentiated; that adjoint wants to be left alone."""
+        return isinstance(self.adjoint, dfx.ImplicitAdjoint)
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether to save where the solve ends, which is of interest if it may fail."""
+        return self.is_ode and not (self.throw or self.is_backsolve or self.is_steady)
+
+    @property
     def direction(self) -> Scalar:
         """1 or -1: forward or backward in time."""
         return jnp.where(self.t0 < self.t1, 1, -1).astype(jnp.result_type(self.t0))
@@ -104,25 +114,44 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
         if state is not None:
             state = solver.first_state(state, problem.t0 * problem.direction, problem.y0)
         problem = problem.replace(solver=solver, solver_state=state)
-    saveat = problem.saveat
-    # The adjoint of steady states wants to be left alone.
-    steady = isinstance(problem.adjoint, dfx.ImplicitAdjoint)
-    # Where the solve ended is of interest if it may fail.
-    look_back = problem.is_ode and not (problem.throw or problem.is_backsolve or steady)
-    if look_back:
+    solution, num_restarts, next_step = _solve_watched(problem)
+    exact = cost.exact and all(isinstance(term, dfx.ODETerm) for term in _terms(problem))
+    stats = {
+        **solution.stats,
+        "nfe": spent + cost.attempt * solution.stats["num_steps"] + cost.restart * num_restarts,
+        "nfe_exact": exact and not (problem.is_steady and cost.start),
+        "num_probes": num_probes,
+    }
+    if problem.looks_back:
+        (ts, _), (ys, end) = saved(solution)
+        solution = with_fields(solution, ts=ts, ys=ys)
+    elif problem.is_backsolve and not problem.throw and all(s.t1 for s in problem.saves):
+        end = jtu.tree_map(lambda x: x[-1:], plain(saved(solution)))
+    else:
+        return with_fields(solution, stats=stats)
+    t, y = jtu.tree_map(lambda x: x[0], end)
+    failed = jnp.invert(dfx.is_okay(solution.result))
+    field = dfx.ODETerm(plain(problem.terms.vector_field)).vf
+    stats["last_point"] = last_point(field, problem.args, t, y, next_step, failed)
+    return with_fields(solution, stats=stats)
+
+
+def _solve_watched(problem: Problem) -> tuple[dfx.Solution, Scalar, Scalar]:
+    """The call of diffrax, how often the solver began anew, and the step that would be next."""
+    saveat, controller, adjoint = problem.saveat, problem.stepsize_controller, problem.adjoint
+    state = problem.controller_state
+    if problem.looks_back:
         subs = saveat.subs, dfx.SubSaveAt(t1=True, fn=time_and_state)
         saveat = eqx.tree_at(lambda s: s.subs, saveat, subs, is_leaf=lambda x: x is None)
-    controller, adjoint = problem.stepsize_controller, problem.adjoint
-    watched = isinstance(controller, dfx.AbstractAdaptiveStepSizeController) and not steady
+    adaptive = isinstance(controller, dfx.AbstractAdaptiveStepSizeController)
+    watched = adaptive and not problem.is_steady
     if watched:
         restarting = False if problem.made_jump is None else problem.made_jump
         controller = WatchedController(controller, restarting)
+        state = None if state is None else controller.resume(state, problem.dt0)
         saveat = eqx.tree_at(lambda s: s.controller_state, saveat, True)
     if problem.is_backsolve:
         adjoint = _backward_adjoint(problem)
-    state = problem.controller_state
-    if watched and state is not None:
-        state = controller.resume(state, problem.dt0)
     solution = dfx.diffeqsolve(
         problem.terms,
         problem.solver,
@@ -142,30 +171,12 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
         controller_state=state,
         made_jump=problem.made_jump,
     )
-    watch = solution.controller_state if watched else None
-    nfe = spent + cost.attempt * solution.stats["num_steps"]
-    exact = cost.exact and all(isinstance(term, dfx.ODETerm) for term in _terms(problem))
-    exact = exact and not (steady and cost.start)
-    stats = {**solution.stats, "nfe": nfe, "nfe_exact": exact, "num_probes": num_probes}
-    next_step = problem.dt0
-    if watch is not None:
-        stats["nfe"] = nfe + cost.restart * watch.num_restarts
-        next_step = jax.lax.stop_gradient(watch.step) * problem.direction
-        inner = watch.inner if problem.saveat.controller_state else None
-        solution = with_fields(solution, controller_state=inner)
-    if look_back:
-        (ts, _), (ys, (last_time, last_state)) = saved(solution)
-        solution = with_fields(solution, ts=ts, ys=ys)
-        last = last_time[0], jtu.tree_map(lambda y: y[0], last_state)
-    elif problem.is_backsolve and not problem.throw and all(s.t1 for s in problem.saves):
-        last = jtu.tree_map(lambda x: x[-1], plain(saved(solution)))
-    else:
-        last = None
-    if last is not None:
-        failed = jnp.invert(dfx.is_okay(solution.result))
-        field = dfx.ODETerm(plain(problem.terms.vector_field)).vf
-        stats["last_point"] = last_point(field, problem.args, *last, next_step, failed)
-    return with_fields(solution, stats=stats)
+    if not watched:
+        return solution, 0, problem.dt0
+    watch: Any = solution.controller_state
+    inner = watch.inner if problem.saveat.controller_state else None
+    next_step = jax.lax.stop_gradient(watch.step) * problem.direction
+    return with_fields(solution, controller_state=inner), watch.num_restarts, next_step
 
 
 def saved(solution: dfx.Solution) -> tuple[Any, Any]:
@@ -204,7 +215,7 @@ def _start(problem: Problem) -> tuple[Problem, int, int]:
     adaptive = isinstance(controller, dfx.AbstractAdaptiveStepSizeController)
     choose = problem.is_ode and adaptive and (problem.dt0 is None or callable(problem.dt0))
     hand_on = problem.is_ode and problem.solver_state is None and takes_first_slope(solver)
-    hand_on = hand_on and not isinstance(problem.adjoint, dfx.ImplicitAdjoint)
+    hand_on = hand_on and not problem.is_steady
     if callable(problem.dt0) and not choose:
         raise ValueError(
             "`dt0` can be a function only for an `ODETerm` with an adaptive `stepsize_controller`, "

@@ -17,15 +17,28 @@ app = App(
 data = App(name="data", help="The data sets: what is here, and how to get the rest.")
 
 # As strings: a command's module is imported when the command is chosen.
-app.command("taynode.cli.demo:demo")
-app.command("taynode.cli.train:train")
-app.command("taynode.cli.evaluate:evaluate")
-app.command("taynode.cli.compare:compare")
-app.command("taynode.cli.report:report")
+app.command(
+    "taynode.cli.demo:demo",
+    help="Train digits without and with regularization, and compare: two minutes.",
+)
+app.command("taynode.cli.train:train", help="Train a model, and record the run to a directory.")
+app.command(
+    "taynode.cli.evaluate:evaluate", help="Evaluate a trained model under any solver and tolerance."
+)
+app.command("taynode.cli.compare:compare", help="A table of some runs, and the page about them.")
+app.command("taynode.cli.report:report", help="One HTML page about some runs, which opens offline.")
 app.command(data)
-data.command("taynode.cli.data:list_", name="list")
-data.command("taynode.cli.data:fetch", name="fetch")
-data.command("taynode.cli.data:verify", name="verify")
+data.command(
+    "taynode.cli.data:list_",
+    name="list",
+    help="What data sets there are, and which of them are here.",
+)
+data.command("taynode.cli.data:fetch", name="fetch", help="Download a data set.")
+data.command(
+    "taynode.cli.data:verify",
+    name="verify",
+    help="Check the files of a data set against their checksums.",
+)
 
 
 def main() -> None:

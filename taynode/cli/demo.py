@@ -59,9 +59,8 @@ def demo(
         return
     print_rows(rows)
     before, after = rows[0]["NFE at 1e-5"], rows[1]["NFE at 1e-5"]
-    print(
-        f"Evaluations per sample: {before:.1f} -> {after:.1f} ({100 * (after / before - 1):+.0f} %)."
-    )
+    change = 100 * (after / before - 1)
+    print(f"Evaluations per sample: {before:.1f} -> {after:.1f} ({change:+.0f} %).")
     print(f"Page: {page}")
 
 

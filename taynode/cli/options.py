@@ -46,8 +46,9 @@ def merged(base: dict[str, Any], *changes: dict[str, Any]) -> dict[str, Any]:
     for change in changes:
         for name, value in change.items():
             old = out.get(name)
-            nested = isinstance(old, dict) and isinstance(value, dict)
-            out[name] = merged(old, value) if nested else value
+            if isinstance(old, dict) and isinstance(value, dict):
+                value = merged(old, value)
+            out[name] = value
     return out
 
 

@@ -12,6 +12,9 @@ from ..training.config import ConfigError, SCALES, TrainConfig
 from .options import given, merged, read_toml, TrainOptions, with_changes
 
 
+NOTHING = TrainOptions()
+
+
 def train(
     task: str,
     *,
@@ -32,7 +35,10 @@ def train(
     resume: bool = False,
     config: Path | None = None,
     json_output: Annotated[bool, Parameter(name="--json")] = False,
-    set_: Annotated[TrainOptions, Parameter(name="--set")] = TrainOptions(),
+    set_: Annotated[
+        TrainOptions,  # pyright: ignore[reportInvalidTypeForm]
+        Parameter(name="--set", show_default=False),
+    ] = NOTHING,
 ) -> None:
     """Train a model, and record the run to a directory.
 

@@ -126,7 +126,8 @@ class RegularizerConfig:
             raise ConfigError(f"`weight` must not be negative, got {self.weight!r}.")
         if not 0 < self.schedule_fraction <= 1:
             raise ConfigError(
-                f"`schedule_fraction` must be above 0 and at most 1, got {self.schedule_fraction!r}."
+                "`schedule_fraction` must be above 0 and at most 1, got "
+                f"{self.schedule_fraction!r}."
             )
 
 

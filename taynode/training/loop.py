@@ -190,15 +190,13 @@ class Training:
         samples = self.indices(step)
         if failed[offset]:
             cause = (
-                f"the solve failed for {records.failed[offset]} of them: loosen the tolerance, raise "
-                "the weight of the regularizer or `max_steps`, or train on a fixed grid"
+                f"the solve failed for {records.failed[offset]} of them: loosen the tolerance, "
+                "raise the weight of the regularizer or `max_steps`, or train on a fixed grid"
             )
         elif np.isfinite(records.loss[offset]):
             cause = "the penalty overflowed: lower the order, or use double precision"
         else:
-            cause = (
-                "the loss is not finite: lower the learning rate, or take more steps on the grid"
-            )
+            cause = "the loss is not finite: lower the learning rate, or take more steps"
         raise TrainingFailed(
             f"Step {step} of {self.num_steps} failed on the training samples "
             f"{samples[:5].tolist()}...; {cause}. The last good checkpoint is kept in "
@@ -321,6 +319,7 @@ class _Interruption:
             signal.signal(signal.SIGINT, self.previous)
 
     def _ask(self, number: int, frame: Any) -> None:
+        del number, frame
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True

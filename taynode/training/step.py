@@ -108,9 +108,9 @@ def make_step(
 
 
 def make_evaluation(task: Any, solve: Solve):
-    """A function `(model, batch, key) -> Sample` of arrays over samples, each solved alone."""
+    """A function `(model, batch, key) -> (Sample, penalties)`, over samples, each solved alone."""
 
-    def evaluate(model: Any, batch: Any, key: Any) -> Sample:
+    def evaluate(model: Any, batch: Any, key: Any) -> tuple[Sample, Any]:
         def each(sample, key):
             outcome = task.loss(model, _batch_of_one(sample), solve, key)
             stats = outcome.solution.stats

@@ -172,7 +172,9 @@ def real_run(tmp_path_factory):
         precision="float64",
     )
     out = tmp_path_factory.mktemp("real") / "run"
-    train(config, task, out)
+    # Schedules of optax multiply a step, an integer, by a float.
+    with jax.numpy_dtype_promotion("standard"):
+        train(config, task, out)
     return task, config, small, out
 
 
