@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import optimistix as optx
 
-from ._types import Args, Key, Scalar, VectorField, Y
+from ._types import Args, Key, Scalar, Y
 from .regularizers.base import combine_rates, is_regularizer
 
 
@@ -21,7 +21,7 @@ class AugmentedState(NamedTuple):
     penalty: Any
 
     @property
-    def plain_part(self) -> Y:
+    def plain_part(self) -> Any:
         """The state."""
         return self.y
 
@@ -38,7 +38,7 @@ class AugmentedField(eqx.Module):
     states: list[Any]
 
     @property
-    def plain_part(self) -> VectorField:
+    def plain_part(self) -> Any:
         """The vector field of the state."""
         return self.term.vector_field
 
@@ -46,7 +46,8 @@ class AugmentedField(eqx.Module):
         """The slope of the state and the rate of the penalty."""
         y, penalty = state
         slope, rates = combine_rates(self.regularizer, self.term.vf, t, y, args, self.states)
-        rates = jtu.tree_map(lambda r, p: r.astype(jnp.result_type(p)), rates, penalty)
+        if penalty is not None:
+            rates = jtu.tree_map(lambda r, p: r.astype(jnp.result_type(p)), rates, penalty)
         pair = slope, rates
         return AugmentedState(*pair) if isinstance(state, AugmentedState) else pair
 
@@ -61,7 +62,7 @@ class CostateField(eqx.Module):
     augmented: AugmentedField
 
     @property
-    def plain_part(self) -> VectorField:
+    def plain_part(self) -> Any:
         """The vector field of the state."""
         return self.augmented.plain_part
 

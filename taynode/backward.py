@@ -86,7 +86,7 @@ class CountedArgs(eqx.Module):
     counters: Any
 
     @property
-    def plain_part(self) -> Args:
+    def plain_part(self) -> Any:
         """The arguments."""
         return self.args
 

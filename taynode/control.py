@@ -98,7 +98,8 @@ def _time_stands_still(t0, t1, next_t0, next_t1, keep_step):
     few_digits = t1 - t0 <= 64 * jnp.finfo(jnp.result_type(t1)).eps * jnp.abs(t1)
     not_smaller = next_t1 - next_t0 >= t1 - t0
     stuck = (next_t1 <= next_t0) | (few_digits & not_smaller)
-    return jnp.where(keep_step, t1 <= t0, stuck)
+    # A step of length zero that was kept is fine if a controller then moves over a jump.
+    return jnp.where(keep_step, (t1 <= t0) & (next_t0 <= t0), stuck)
 
 
 class PlainNorm(eqx.Module):

@@ -126,7 +126,9 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
         (ts, _), (ys, end) = saved(solution)
         solution = with_fields(solution, ts=ts, ys=ys)
     elif problem.is_backsolve and not problem.throw and all(s.t1 for s in problem.saves):
-        end = jtu.tree_map(lambda x: x[-1:], plain(saved(solution)))
+        ts, ys = plain(saved(solution))
+        place = jnp.sum(jnp.isfinite(ts)) - 1
+        end = jtu.tree_map(lambda x: x[place][None], (ts, ys))
     else:
         return with_fields(solution, stats=stats)
     t, y = jtu.tree_map(lambda x: x[0], end)

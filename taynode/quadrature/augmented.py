@@ -6,6 +6,7 @@ from typing import Any
 import diffrax as dfx
 import equinox as eqx
 import equinox.internal as eqxi
+import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from .._types import Key
@@ -172,7 +173,16 @@ def _whole(problem: Problem) -> tuple[dfx.Solution, Any]:
         saveat = eqx.tree_at(lambda s: s.subs.t1, problem.saveat, True)
         problem = problem.replace(saveat=saveat)
     solution = integrate(problem)
-    penalty = jtu.tree_map(lambda x: x[-1], solution.ys.penalty)
-    keep = slice(None, -1) if add_end else slice(None)
-    ys = jtu.tree_map(lambda x: x[keep], solution.ys.y)
-    return with_fields(solution, ts=solution.ts[keep], ys=ys), penalty
+    ts, states = saved(solution)
+    # The end comes last, or where an early end left the first gap.
+    end = jnp.sum(jnp.isfinite(ts)) - 1
+    penalty = jtu.tree_map(lambda x: x[end], states.penalty)
+    if not add_end:
+        return with_fields(solution, ys=states.y), penalty
+
+    def without_end(x):
+        kept = (jnp.arange(len(x) - 1) < end).reshape(-1, *(1,) * (x.ndim - 1))
+        return jnp.where(kept, x[:-1], jnp.inf)
+
+    ts = without_end(ts * problem.direction) * problem.direction
+    return with_fields(solution, ts=ts, ys=jtu.tree_map(without_end, states.y)), penalty

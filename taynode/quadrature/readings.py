@@ -29,7 +29,8 @@ def read_batch(problem: Problem, times: Any) -> tuple[dfx.Solution, Readings]:
     place = jnp.argsort(order)
     save = _merged if problem.is_backsolve else _separate
     solution, saved_times, states = save(problem, times[order])
-    reached = jnp.isfinite(saved_times)[place]
+    # Where a solve ends early, other things may be saved in the place of what was not reached.
+    reached = (saved_times == times[order])[place]
     states = jtu.tree_map(lambda x: x[place], states)
     start = jtu.tree_map(lambda y: y[None], problem.y0)
     times = jnp.where(reached, times, problem.t0)

@@ -51,38 +51,46 @@ class Sampled(AbstractQuadrature):
                 "example `key=jax.random.key(0)`, and another one at each training step."
             )
         time_key, noise_key = jr.split(key)
+        interval = problem.t0, problem.t1
         moving_end = problem.event is not None and problem.event.root_finder is not None
         if moving_end:
             problem = save_end(problem)
+            interval = jax.lax.stop_gradient(interval)
         if self.batch_axis is None:
-            times = self._times(problem, (self.points,), time_key)
+            times = self._times(*interval, (self.points,), time_key)
             solution, readings = read_batch(problem, times)
             noise = initial_states(regularizer, problem.y0, problem.args, noise_key)
             rate_at = lambda t, y: _rates(problem, regularizer, noise, t, y)
             rates = jax.vmap(rate_at)(readings.times, readings.states)
         else:
             num_rows = check_rows(problem, self.batch_axis)
-            times = self._times(problem, (self.points, num_rows), time_key)
+            times = self._times(*interval, (self.points, num_rows), time_key)
             solution, readings = read_rows(problem, times, self.batch_axis)
             rates = self._row_rates(problem, regularizer, noise_key, readings)
-        length = jnp.abs(problem.t1 - problem.t0)
+        length = jnp.abs(interval[1] - interval[0])
         integrals = jtu.tree_map(lambda rate: _mean(rate, readings.reached, length), rates)
         if moving_end:
             solution, t_end, y_end = split_end(solution)
             noise = initial_states(regularizer, problem.y0, problem.args, noise_key)
-            rates = _rates(problem, regularizer, noise, t_end, y_end)
-            # Where the event moves, the integral grows by the rate at its end. The value of this
-            # term is zero; the times that were reached have been charged already.
-            moved = (t_end - jax.lax.stop_gradient(t_end)) * problem.direction
-            integrals = jtu.tree_map(
-                lambda x, rate: x + rate * moved.astype(x.dtype), integrals, rates
-            )
+            # If an end moves, the integral grows by the rate there. The value of these terms is
+            # zero: the times that were reached have been charged already.
+            for sign, t, y in ((1, t_end, y_end), (-1, problem.t0, problem.y0)):
+                moved = sign * problem.direction * (t - jax.lax.stop_gradient(t))
+                integrals = jtu.tree_map(
+                    lambda x, rate, m=moved: x + rate * m.astype(x.dtype),
+                    integrals,
+                    _rates(problem, regularizer, noise, t, y),
+                )
         penalty = finalize(regularizer, integrals, problem.t0, problem.t1)
-        return Outcome(solution, penalty, self.points + int(moving_end))
+        return Outcome(solution, penalty, self.points + 2 * int(moving_end))
 
-    def _times(self, problem: Problem, shape: tuple[int, ...], key: Key) -> Any:
+    def _times(self, t0: Scalar, t1: Scalar, shape: tuple[int, ...], key: Key) -> Any:
         """Random times, one (or one for each row) in each part of the interval."""
-        t0, t1 = problem.t0, problem.t1
+        t1 = eqx.error_if(
+            t1,
+            jnp.invert(jnp.isfinite(t1)),
+            "`quadrature=Sampled()` draws times between `t0` and `t1`, so `t1` must be finite.",
+        )
         dtype = jnp.result_type(t0)
         strata = jnp.arange(self.points, dtype=dtype).reshape(-1, *(1,) * (len(shape) - 1))
         fractions = (strata + jr.uniform(key, shape, dtype)) / self.points

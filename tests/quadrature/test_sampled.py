@@ -3,7 +3,6 @@
 import functools
 
 import diffrax as dfx
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -110,8 +109,8 @@ def test_readings_are_the_dense_solution(name, batch_axis, direction):
     t0, t1 = (T0, T1) if direction == 1 else (T1, T0)
     fixed = FIXED | {"dt0": 0.07 * direction}
     if name == "Kvaerno3":
-        root_finder = dfx.VeryChord(rtol=1e-9, atol=1e-9)
-        solver = eqx.tree_at(lambda s: s.root_finder, solver, root_finder)
+        # Its nonlinear solver takes its tolerances from the control.
+        fixed = {"tol": 1e-6, "max_steps": 256}
     quadrature = tn.Sampled(points=1, batch_axis=batch_axis)
     solved = ref.solve(
         Seen(),

@@ -16,8 +16,6 @@ NOWHERE = 1e3
 
 ADAPTIVE = [
     dfx.Heun(),
-    dfx.Midpoint(),
-    dfx.Ralston(),
     dfx.Bosh3(),
     dfx.Tsit5(),
     dfx.Dopri5(),
@@ -28,12 +26,18 @@ ADAPTIVE = [
     tn.solvers.RK4(),
     tn.solvers.Fehlberg12(),
     tn.solvers.CashKarp(),
-    tn.solvers.RKFehlberg45(),
     tn.solvers.OwrenZennaro4(),
-    tn.solvers.OwrenZennaro5(),
     tn.solvers.TanakaYamashita7(),
 ]
-WRAPPED = [dfx.HalfSolver(s) for s in (dfx.Heun(), dfx.ReversibleHeun(), dfx.LeapfrogMidpoint())]
+# They differ from some of those above in their coefficients alone.
+SIMILAR = [
+    dfx.Midpoint(),
+    dfx.Ralston(),
+    dfx.HalfSolver(dfx.Heun()),
+    dfx.HalfSolver(dfx.ReversibleHeun()),
+    tn.solvers.RKFehlberg45(),
+    tn.solvers.OwrenZennaro5(),
+]
 # Without an estimate of the error.
 SIMPLE = [dfx.Euler(), dfx.LeapfrogMidpoint()]
 
@@ -89,8 +93,8 @@ def test_nfe_of_adaptive_solves_is_that_of_a_counter(solver):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", WRAPPED, ids=name)
-def test_nfe_of_adaptive_solves_of_wrapped_solvers_is_that_of_a_counter(solver):
+@pytest.mark.parametrize("solver", SIMILAR, ids=name)
+def test_nfe_of_adaptive_solves_of_similar_solvers_is_that_of_a_counter(solver):
     check_adaptive(solver)
 
 
@@ -124,13 +128,13 @@ def check_adaptive(solver):
     assert nothing.stats["nfe"] == 2
 
 
-@pytest.mark.parametrize("solver", [dfx.Dopri5(), dfx.HalfSolver(dfx.Bosh3())], ids=name)
+@pytest.mark.parametrize("solver", [dfx.HalfSolver(dfx.Bosh3())], ids=name)
 def test_nfe_with_a_given_first_step_is_that_of_a_counter(solver):
     check_given_first_step(solver)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ADAPTIVE, ids=name)
+@pytest.mark.parametrize("solver", [*ADAPTIVE, *SIMILAR], ids=name)
 def test_nfe_of_all_solvers_with_a_given_first_step_is_that_of_a_counter(solver):
     check_given_first_step(solver)
 
@@ -146,13 +150,13 @@ def check_given_first_step(solver):
         assert_counted(sol, times)
 
 
-@pytest.mark.parametrize("solver", [*SIMPLE, tn.solvers.RK4(), dfx.Dopri5()], ids=name)
+@pytest.mark.parametrize("solver", [*SIMPLE, dfx.Dopri5()], ids=name)
 def test_nfe_of_constant_steps_is_that_of_a_counter(solver):
     check_constant_steps(solver)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", [*SIMPLE, *ADAPTIVE], ids=name)
+@pytest.mark.parametrize("solver", [*SIMPLE, *ADAPTIVE, *SIMILAR], ids=name)
 def test_nfe_of_constant_steps_of_all_solvers_is_that_of_a_counter(solver):
     check_constant_steps(solver)
 
@@ -165,13 +169,13 @@ def check_constant_steps(solver):
         assert_counted(sol, times)
 
 
-@pytest.mark.parametrize("solver", [*SIMPLE, dfx.Dopri5()], ids=name)
+@pytest.mark.parametrize("solver", [dfx.Euler(), dfx.Dopri5()], ids=name)
 def test_nfe_of_steps_to_given_times_is_that_of_a_counter(solver):
     check_given_times(solver)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ADAPTIVE, ids=name)
+@pytest.mark.parametrize("solver", [*ADAPTIVE, *SIMILAR], ids=name)
 def test_nfe_of_steps_of_all_solvers_to_given_times_is_that_of_a_counter(solver):
     check_given_times(solver)
 
@@ -213,14 +217,14 @@ def test_nfe_of_a_solve_that_ends_early_is_that_of_a_counter():
     assert_counted(sol, times)
 
 
-@pytest.mark.parametrize("solver", [dfx.Dopri5(), dfx.ReversibleHeun()], ids=name)
+@pytest.mark.parametrize("solver", [dfx.Dopri5()], ids=name)
 def test_nfe_under_vmap_is_that_of_each_sample_alone(solver):
     """Also if some samples cross a jump, and others do not."""
     check_vmap(solver)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ADAPTIVE, ids=name)
+@pytest.mark.parametrize("solver", [*ADAPTIVE, *SIMILAR], ids=name)
 def test_nfe_of_all_solvers_under_vmap_is_that_of_each_sample_alone(solver):
     check_vmap(solver)
 
@@ -279,7 +283,6 @@ def test_nfe_does_not_depend_on_the_quadrature():
     plain, _ = solve(dfx.Dopri5(), args, **problem)
     assert plain.stats["num_rejected_steps"] > 0
     quadratures = [
-        (tn.Sampled(points=3), 3),
         (tn.Sampled(points=2, batch_axis=0), 2),
         (tn.Backward(), 0),
     ]
