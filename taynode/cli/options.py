@@ -22,7 +22,10 @@ def _optional(kind: Any) -> Any:
         else:
             optional = hint if isinstance(hint, types.UnionType) else hint | None
             fields.append((field.name, optional, dataclasses.field(default=None)))
-    return dataclasses.make_dataclass(f"{kind.__name__}Options", fields, frozen=True)
+    made = dataclasses.make_dataclass(f"{kind.__name__}Options", fields, frozen=True)
+    # Otherwise that of Python's own `types`, whose classes cyclopts leaves alone.
+    made.__module__ = __name__
+    return made
 
 
 TrainOptions: Any = _optional(TrainConfig)

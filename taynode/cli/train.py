@@ -37,7 +37,7 @@ def train(
     json_output: Annotated[bool, Parameter(name="--json")] = False,
     set_: Annotated[
         TrainOptions,  # pyright: ignore[reportInvalidTypeForm]
-        Parameter(name="--set", show_default=False),
+        Parameter(name="set", show_default=False),
     ] = NOTHING,
 ) -> None:
     """Train a model, and record the run to a directory.

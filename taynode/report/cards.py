@@ -31,7 +31,7 @@ def _card(group: Group, mean: float | None, most: float, baseline: Group | None)
     ]
     return {
         "label": group.title,
-        "color": group.color,
+        "group": group,
         "num_runs": len(group.runs),
         "nfe": group.last("test_nfe").text(1),
         "change": against,

@@ -81,11 +81,16 @@ def _line(
         "type": "scatter",
         "mode": "lines+markers",
         "name": plain(group.title),
-        "legendgroup": group.color,
+        "legendgroup": group.key,
         "x": x,
         "y": [float(f"{value:.5g}") for value in y],
         "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>",
-        "line": {"color": f"@{group.color}", "width": 2} | more.pop("line", {}),
+        "line": {
+            "color": f"@{group.color}",
+            "width": 2,
+            "dash": "longdash" if group.repeats_color else "solid",
+        }
+        | more.pop("line", {}),
         "marker": {
             "color": f"@{group.color}",
             "symbol": SYMBOLS[index % len(SYMBOLS)],
@@ -124,7 +129,7 @@ def _band(
     return {
         "type": "scatter",
         "mode": "lines",
-        "legendgroup": group.color,
+        "legendgroup": group.key,
         "x": x + x[::-1],
         "y": high + low[::-1],
         "fill": "toself",

@@ -40,8 +40,15 @@ class Group:
     """Runs of one configuration, with the label and color that they have everywhere."""
 
     label: str
+    index: int
     color: str
+    repeats_color: bool
     runs: tuple[Run, ...]
+
+    @property
+    def key(self) -> str:
+        """A name for the page's own use."""
+        return f"group{self.index}"
 
     @property
     def title(self) -> str:
@@ -115,9 +122,15 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     # The first color is a gray: it belongs to what all others are compared with.
     first = 0 if is_baseline(groups[0][0]) else 1
     return [
-        Group(label, f"g{(first + i) % NUM_COLORS}", tuple(group))
+        Group(label, i, *_look(first + i), tuple(group))
         for i, (label, group) in enumerate(zip(labels, groups, strict=True))
     ]
+
+
+def _look(place: int) -> tuple[str, bool]:
+    """A color, and whether it was given before: the gray is not given twice."""
+    turn, color = divmod(place - 1, NUM_COLORS - 1)
+    return ("g0", False) if place == 0 else (f"g{color + 1}", turn > 0)
 
 
 def _labels(runs: list[Run]) -> list[str]:

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 
 from .formats import change, percent, SPACE
-from .groups import Group, Summary
+from .groups import flatten, Group, Summary
 
 
 def headlines(groups: Sequence[Group]) -> list[tuple[str, str]]:
     """A sentence for each task, and a remark that may be empty."""
-    tasks = list(dict.fromkeys(group.task for group in groups))
+    known = [group for group in groups if group.last("test_nfe").mean is not None]
+    if not known:
+        return [("Nothing was measured: there are no evaluations in the metrics of any run.", "")]
+    tasks = list(dict.fromkeys(group.task for group in known))
     sentences = []
     for task in tasks:
-        text, remark = _headline([group for group in groups if group.task == task])
+        text, remark = _headline([group for group in known if group.task == task])
         sentences.append((f"{task}: {text}" if len(tasks) > 1 else text, remark))
     return sentences
 
@@ -34,10 +37,7 @@ def show_quality(name: str, summary: Summary) -> str:
     return f"{Summary(mean, std, summary.count).text(1)}{SPACE}%"
 
 
-def _headline(groups: list[Group]) -> tuple[str, str]:
-    known = [group for group in groups if group.last("test_nfe").mean is not None]
-    if not known:
-        return "Nothing was measured: there are no evaluations in the metrics of any run.", ""
+def _headline(known: list[Group]) -> tuple[str, str]:
     if len(known) == 1:
         return _alone(known[0]), ""
     baselines = [group for group in known if group.is_baseline]
@@ -76,7 +76,26 @@ def _comparison(baseline: Group, others: list[Group]) -> tuple[str, str]:
     seeds = f", {_seeds(before.count, after.count)}" if max(before.count, after.count) > 1 else ""
     moved = f" ({change(before.mean, after.mean)}{seeds})"
     text = f"{best.title} {verb} {numbers}{moved}{_against(baseline, best)}."
-    return text, _among(len(others), bool(as_good)) if len(others) > 1 else ""
+    remarks = [_among(len(others), bool(as_good))] if len(others) > 1 else []
+    return text, " ".join([*remarks, *_doubts(baseline, best)])
+
+
+def _doubts(baseline: Group, best: Group) -> list[str]:
+    """Why two groups may not be comparable."""
+    doubts = []
+    ends = [(group.last("epoch").mean or group.last("step").mean) for group in (baseline, best)]
+    if ends[0] != ends[1]:
+        doubts.append("But they were not trained equally long.")
+    first, second = (flatten(group.runs[0].config) for group in (baseline, best))
+    names = [
+        name
+        for name in first | second
+        if name != "seed" and not name.startswith("regularizer.")
+        if first.get(name) != second.get(name)
+    ]
+    if names:
+        doubts.append(f"But they differ in {', '.join(names)} as well.")
+    return doubts
 
 
 def _among(count: int, any_as_good: bool) -> str:

@@ -82,11 +82,14 @@ def _bars(group: Group, edges: np.ndarray, shares: np.ndarray, split: str) -> di
     return {
         "type": "bar",
         "name": plain(group.title),
-        "legendgroup": group.color,
+        "legendgroup": group.key,
         "x": ((edges[:-1] + edges[1:]) / 2).tolist(),
         "y": [float(f"{share:.4g}") for share in shares],
         "text": lines,
         "textposition": "none",
         "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
-        "marker": {"color": f"@{group.color}"},
+        "marker": {
+            "color": f"@{group.color}",
+            "pattern": {"shape": "/" if group.repeats_color else ""},
+        },
     }

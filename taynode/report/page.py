@@ -87,7 +87,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
     panels = draw_paths(groups)
     training = _training(groups)
     histograms = histogram_figures(groups)
-    colors = {run.name: group.color for group in groups for run in group.runs}
+    homes = {run.name: group for group in groups for run in group.runs}
     tradeoff = tradeoff_figure(groups)
     figures = {key: figure for key, _, _, figure in training}
     figures |= {"tradeoff": tradeoff} if tradeoff else {}
@@ -107,7 +107,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
         "columns": columns,
         "rows": [
             (
-                colors[row["run"]],
+                homes[row["run"]],
                 [(column, row[column.key], show(column, row)) for column in columns],
             )
             for row in rows
@@ -117,10 +117,9 @@ def _content(runs: list[Run]) -> dict[str, Any]:
         "panels": panels,
         "scale": _scale(panels),
         "histograms": list(histograms),
-        "settings": _settings([flatten(_without_seed(g.runs[0])) for g in groups]),
-        "seeds": [", ".join(setting(run.seed) for run in group.runs) for group in groups],
-        "machines": _settings([flatten(run.environment) for run in runs]),
-        "runs": [(run.name, colors[run.name], _words(reproduce(run.config))) for run in runs],
+        "settings": _settings([(g, g.title, _settings_of(g)) for g in groups]),
+        "machines": _settings([(homes[r.name], r.name, flatten(r.environment)) for r in runs]),
+        "runs": [(run.name, homes[run.name], _words(reproduce(run.config))) for run in runs],
         "figures": _as_script(figures),
     }
 
@@ -135,8 +134,11 @@ def _title(groups: list[Group]) -> list[str]:
     return labels if len(labels) < 4 else [f"{len(labels)} configurations"]
 
 
-def _without_seed(run: Run) -> dict[str, Any]:
-    return {name: value for name, value in run.config.items() if name != "seed"}
+def _settings_of(group: Group) -> dict[str, Any]:
+    """The settings of a group, with all its seeds."""
+    settings = flatten(group.runs[0].config)
+    seeds = {"seed": ", ".join(setting(run.seed) for run in group.runs)}
+    return settings | seeds if settings else {}
 
 
 def _training(groups: list[Group]) -> list[tuple[str, str, str, Any]]:
@@ -167,11 +169,15 @@ def _scale(panels: Panels | None) -> list[tuple[float, str]]:
     return [(100 * (t - low) / (high - low), text) for t, text in ticks if low <= t <= high]
 
 
-def _settings(tables: list[dict[str, Any]]) -> dict[str, list[tuple[str, list[str]]]]:
-    """Settings that differ, and settings that do not."""
-    names = {name: None for table in tables for name in table}
-    rows = [(name, [setting(t[name]) if name in t else MISSING for t in tables]) for name in names]
+def _settings(tables: list[tuple[Group, str, dict[str, Any]]]) -> dict[str, Any]:
+    """Settings that differ, with the heads of their columns, and settings that do not."""
+    known = [entry for entry in tables if entry[2]]
+    names = {name: None for _, _, table in known for name in table}
+    rows = [
+        (name, [setting(t[name]) if name in t else MISSING for _, _, t in known]) for name in names
+    ]
     return {
+        "heads": [(group, title) for group, title, _ in known],
         "different": [row for row in rows if len(set(row[1])) > 1],
         "same": [row for row in rows if len(set(row[1])) == 1],
     }

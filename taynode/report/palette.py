@@ -2,7 +2,7 @@
 
 Groups are told apart by people with any kind of color vision: under simulated protanopia,
 deuteranopia and tritanopia the colors stay at least 10 apart in OKLab (times 100), which the tests
-check. Markers differ as well.
+check. Markers differ as well. With more groups than colors, lines are dashed and swatches hollow.
 """
 
 LIGHT = {

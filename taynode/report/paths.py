@@ -149,12 +149,11 @@ def _sizes(field: Any, t: Any, y: Any, order: int) -> Any:
 def _principal(states: np.ndarray) -> dict[str, np.ndarray]:
     """Coordinates along the principal directions of all points, unless there are few anyway."""
     size = states.shape[-1]
-    if size <= 2:
-        mean, basis = np.zeros(size), np.eye(size)
-    else:
-        points = states.reshape(-1, size).astype(float)
-        points = points[np.isfinite(points).all(axis=-1)]
-        mean = points.mean(axis=0) if len(points) else np.zeros(size)
+    points = states.reshape(-1, size).astype(float)
+    points = points[np.isfinite(points).all(axis=-1)]
+    mean, basis = np.zeros(size), np.eye(size)
+    if size > 2 and len(points):
+        mean = points.mean(axis=0)
         basis = np.linalg.svd(points - mean, full_matrices=False)[2][:NUM_DIRECTIONS]
         # Directions have no sign of their own: the largest component of each is positive.
         largest = np.take_along_axis(basis, np.abs(basis).argmax(axis=1)[:, None], axis=1)
@@ -163,4 +162,5 @@ def _principal(states: np.ndarray) -> dict[str, np.ndarray]:
         "path_states": ((states - mean) @ basis.T).astype(np.float32),
         "path_mean": mean.astype(np.float32),
         "path_basis": basis.astype(np.float32),
+        "path_variance": np.asarray(points.var(axis=0).sum() if len(points) else 0.0),
     }

@@ -6,6 +6,7 @@
   the most important first.
 - `path_mean` (D,), `path_basis` (D', D): the state is `path_mean + path_states @ path_basis`, up to
   the directions that are left out; so the paths of several runs can be seen from one side.
+- `path_variance` (): of all states, summed over their components, to tell what is left out.
 - `path_derivative` (K, N, T): root mean square over the state of the first to the K-th derivative.
 - `step_times` (N, S): where the solver's accepted steps end, filled up with NaN.
 - `path_labels` (N,): the classes, where there are any.

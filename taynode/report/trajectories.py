@@ -8,28 +8,10 @@ import numpy as np
 
 from .figures import base_layout, Figure, plain
 from .groups import Group
-from .runs import Run
-from .samples import derivative_order
+from .views import Path, view_paths
 
 
 NUM_SHADES = 24
-NEEDED = ("path_times", "path_states", "path_derivative", "step_times")
-
-
-class Path(NamedTuple):
-    """The paths of a group, which are those of one of its runs."""
-
-    group: Group
-    times: np.ndarray
-    states: np.ndarray
-    derivative: np.ndarray
-    steps: np.ndarray
-    labels: np.ndarray | None
-
-    @property
-    def is_line(self) -> bool:
-        """Whether the state is a number, so that there is room for time."""
-        return self.states.shape[-1] == 1
 
 
 class Panels(NamedTuple):
@@ -40,91 +22,26 @@ class Panels(NamedTuple):
     high: float
     is_line: bool
     aspect: float
-    seen_from: str
+    remarks: list[str]
     figures: list[tuple[Group, Figure]]
 
 
 def draw_paths(groups: Sequence[Group]) -> Panels | None:
     """A panel for each group that has paths, with common axes and colors."""
-    chosen = [(group, run) for group in groups if (run := _first_with_paths(group)) is not None]
-    if not chosen:
+    view = view_paths(groups)
+    if view is None:
         return None
-    # States of different sizes have no axes in common: those like the first are drawn.
-    size = _state_size(chosen[0][1])
-    chosen = [(group, run) for group, run in chosen if _state_size(run) == size]
-    order = _common_order([run for _, run in chosen])
-    states, seen_from = _seen_together([run for _, run in chosen])
-    paths = [
-        Path(
-            group,
-            run.samples["path_times"].astype(float),
-            view,
-            run.samples["path_derivative"][order - 1].astype(float),
-            run.samples["step_times"].astype(float),
-            run.samples.get("path_labels"),
-        )
-        for (group, run), view in zip(chosen, states, strict=True)
-    ]
+    paths, order = view.paths, view.order
     low, high = _shade_range(paths)
     axes = _axes(paths)
     figures = [(path.group, _panel(path, order, low, high, axes)) for path in paths]
-    return Panels(order, low, high, paths[0].is_line, _aspect(axes), seen_from, figures)
-
-
-def _first_with_paths(group: Group) -> Run | None:
-    return next((run for run in group.runs if _has_paths(run)), None)
-
-
-def _has_paths(run: Run) -> bool:
-    """Whether all arrays are there and fit together."""
-    if any(name not in run.samples for name in NEEDED):
-        return False
-    times, states, derivative, steps = (run.samples[name] for name in NEEDED)
-    return (
-        (times.ndim, states.ndim, derivative.ndim, steps.ndim) == (1, 3, 3, 2)
-        and derivative.shape[1:] == states.shape[:2] == (len(steps), len(times))
-        and len(times) > 1
-        and len(derivative) > 0
-        and bool(np.isfinite(states).all(axis=-1).any())
-    )
-
-
-def _state_size(run: Run) -> int:
-    basis = run.samples.get("path_basis")
-    return run.samples["path_states"].shape[-1] if basis is None else basis.shape[-1]
-
-
-def _common_order(runs: list[Run]) -> int:
-    """The derivative that was charged, if all runs know it; otherwise the highest they know."""
-    names = [str(run.regularizer.get("name", "none")) for run in runs]
-    charged = {derivative_order(name) for name in names if name[:1] == "r" and name[1:].isdigit()}
-    known = min(len(run.samples["path_derivative"]) for run in runs)
-    wanted = charged.pop() if len(charged) == 1 else 3
-    return min(wanted, known)
-
-
-def _seen_together(runs: list[Run]) -> tuple[list[np.ndarray], str]:
-    """States in at most two dimensions, the same ones for all runs."""
-    states = [run.samples["path_states"].astype(float) for run in runs]
-    if states[0].shape[-1] == 1:
-        return states, ""
-    if _state_size(runs[0]) == 2 or any("path_basis" not in run.samples for run in runs):
-        return [x[..., :2] for x in states], ""
-    bases = [run.samples["path_basis"].astype(float) for run in runs]
-    means = [run.samples["path_mean"].astype(float) for run in runs]
-    # All points lie in the span of all directions, up to what was left out: little work in it.
-    center = np.mean(means, axis=0)
-    shared = np.linalg.qr(np.concatenate([*bases, *(m[None] - center for m in means)]).T)[0]
-    views = [
-        (x @ basis + mean - center) @ shared
-        for x, basis, mean in zip(states, bases, means, strict=True)
-    ]
-    points = np.concatenate([view.reshape(-1, view.shape[-1]) for view in views])
-    points = points[np.isfinite(points).all(axis=-1)]
-    sizes, directions = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[1:]
-    share = (sizes[:2] ** 2).sum() / max((sizes**2).sum(), 1e-300)
-    told = f"The two directions hold {100 * share:.0f} % of the variance of the drawn paths."
-    return [view @ directions[:2].T for view in views], told
+    remarks = []
+    if view.share is not None:
+        remarks.append(f"The two directions hold {view.share:.0%} of the variance of all states.")
+    if view.left_out:
+        names = "; ".join(group.label for group in view.left_out)
+        remarks.append(f"Without such paths, and not drawn: {names}.")
+    return Panels(order, low, high, paths[0].is_line, _aspect(axes), remarks, figures)
 
 
 def _shade_range(paths: list[Path]) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import types
 import typing
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 
@@ -49,7 +50,7 @@ class ConfigError(ValueError):
     """A setting that does not exist or makes no sense; the message names it."""
 
 
-def one_of(name: str, value: Any, choices: typing.Iterable[Any]) -> None:
+def one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Refuse what is not among the choices, naming the nearest."""
     choices = list(choices)
     if value not in choices:

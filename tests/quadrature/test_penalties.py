@@ -145,8 +145,8 @@ def test_single_precision_is_as_exact_as_it_can_be(quadrature):
 
 
 # Joint batches are in `test_gradients.py`, and what is missing from the product is below.
-# BUG: `rows` with `direct` and `forward`: AttributeError, `RowReader` has no `scan_kind`. The
-# metaclass of wrapped solvers makes diffrax take it for a Runge-Kutta method, and set that field.
+# With `rows`, `direct` and `forward` failed: diffrax takes a wrapped solver for a Runge-Kutta
+# method, and sets a field that it did not have.
 @pytest.mark.parametrize(
     ("quadrature", "adjoint"),
     [
@@ -317,8 +317,7 @@ class Constant(tn.AbstractRegularizer):
         return vector_field(t, y, args), self.kind(2)
 
 
-# BUG: `Augmented` fails for rates of other types than the state's, with errors about shapes or loop
-# bodies, and `Sampled` silently gives 0 for integers.
+# `Augmented` failed for rates of other types than the state's, and `Sampled` gave 0 for integers.
 @pytest.mark.parametrize(
     ("quadrature", "kind"),
     [
@@ -334,7 +333,7 @@ def test_rates_may_be_any_kind_of_number(quadrature, kind):
     close(solved.stats["penalty"], 2 * LENGTH, 1e-6)
 
 
-# BUG: the real penalty beside a complex state stops diffrax: it wants one type of numbers.
+# A real penalty beside a complex state stopped diffrax, which wants one type of numbers.
 @pytest.mark.filterwarnings("ignore:Complex dtype support in Diffrax")
 @pytest.mark.parametrize("name", ["augmented", "rows"])
 def test_complex_states(name):
@@ -350,23 +349,19 @@ def test_complex_states(name):
     close(solved.stats["penalty"], 0.7**4 * (1 + 0.25) / 2 * LENGTH, 1e-9)
 
 
-# BUG: choosing the first step takes the gradient off `args`, and fails for anything that is no
-# number, such as the activation of a network. Plain solves fail as well.
+# Choosing the first step failed for anything that is no number, such as a network's activation.
 def test_args_may_hold_functions():
     field = lambda t, y, args: args[1](args[0] * y)
     solved = ref.solve(tn.KineticEnergy(), tn.Augmented(), field=field, args=(0.5, jnp.tanh))
     assert solved.stats["penalty"] > 0
 
 
-# BUG: `Backward` with a Python number in `args` and `dt0=None`: "Closure-converted function called
-# with different dynamic arguments".
+# It failed if the first step was to be chosen, which turned the number into an array.
 def test_backward_takes_python_numbers_as_args():
     solved = ref.solve(tn.KineticEnergy(), tn.Backward(), field=lambda t, y, a: a * y, args=0.5)
     assert solved.stats["penalty"] == 0
 
 
-# BUG: "can't apply forward-mode autodiff (jvp) to a custom_vjp function", which does not say what
-# to do. It should be refused by name, as `ForwardMode` is.
 def test_backward_refuses_implicit_solvers():
     with pytest.raises(ValueError, match="Backward"):
         ref.solve(tn.KineticEnergy(), tn.Backward(), solver=dfx.Kvaerno3(), tol=1e-5)

@@ -96,8 +96,7 @@ SOLVERS = {
 QUICK = ["Tsit5", "OwrenZennaro5", "HalfSolver"]
 
 
-# BUG: `HalfSolver` with `batch_axis`: AttributeError, it has no `scan_kind`. The metaclass of
-# wrapped solvers makes it an instance of the class of the solver inside.
+# `HalfSolver` failed: it is an instance of the class of the solver inside, but lacks its fields.
 @pytest.mark.parametrize("direction", [1, pytest.param(-1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("batch_axis", [0, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
@@ -223,8 +222,7 @@ def test_a_failed_solve_is_charged_up_to_its_failure():
 # --- misuse
 
 
-# BUG: times in an endless interval are infinite, and the message is about derivatives that
-# overflow. `Augmented` can do it, if there is an event.
+# `Augmented` can do it, if there is an event.
 @pytest.mark.parametrize("batch_axis", [None, 0])
 def test_an_endless_interval_is_refused(batch_axis):
     event = dfx.Event(lambda t, y, args, **others: t > 0.5)

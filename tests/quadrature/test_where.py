@@ -177,7 +177,7 @@ def test_charging_nothing_is_refused(name, nothing):
         ref.solve(KINDS[name](where=nothing), tn.Augmented(), **FIXED)
 
 
-# BUG: a slice without elements gives 0 / 0, and a message about derivatives that overflow.
+# It gave 0 / 0, and a message about derivatives that overflow.
 @pytest.mark.parametrize("name", KINDS)
 def test_charging_a_slice_without_elements_is_refused(name):
     regularizer = KINDS[name](where=lambda y: y[:, 3:])

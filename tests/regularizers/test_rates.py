@@ -150,8 +150,8 @@ def test_leaves_count_by_their_number_of_elements():
     close(tn.KineticEnergy().rate(field, 0.0, y, None, None)[1], (6 * 4 + 25) / 7, 1e-15)
 
 
-# BUG: diffrax lets vector fields return what can be broadcast to the state; the charge counts the
-# elements before that, and is silently 14.5 here.
+# diffrax lets vector fields return what can be broadcast to the state. The elements were counted
+# before that, which gave 14.5 here.
 def test_slopes_that_diffrax_broadcasts_count_with_all_their_elements():
     field = lambda t, y, args: {"a": jnp.array(2.0), "b": jnp.array(5.0)}
     y = {"a": jnp.zeros((2, 3)), "b": jnp.array(0.0)}

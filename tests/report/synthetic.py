@@ -62,6 +62,7 @@ def make_samples(nfe: int, *, size: int = 1, order: int = 3, seed: int = 0) -> d
         "path_states": states @ basis.T,
         "path_mean": np.zeros(size),
         "path_basis": basis,
+        "path_variance": np.asarray(states.reshape(-1, size).var(axis=0).sum()),
         "path_derivative": derivative,
         "step_times": steps,
         "path_labels": random.integers(0, 10, 24),

@@ -13,6 +13,7 @@ from taynode.report.histograms import histogram_figures
 from taynode.report.palette import DARK, LIGHT
 from taynode.report.runs import read_runs
 from taynode.report.trajectories import draw_paths
+from taynode.report.views import view_paths
 
 from .synthetic import make_config, make_rows, make_samples, write_pair, write_run
 
@@ -40,7 +41,7 @@ def test_curves(tmp_path):
     assert len({line.marker.symbol for line in lines}) == 2
     loss = validate(metric_figure(groups, "loss"))
     assert loss.layout.yaxis.type == "log"
-    assert [trace.line.dash for trace in loss.data] == [None, "dot"] * 2
+    assert [trace.line.dash for trace in loss.data] == ["solid", "dot"] * 2
     validate(metric_figure(groups, "error"))
 
 
@@ -131,6 +132,49 @@ def test_slices_of_several_runs_are_the_same_plane(tmp_path):
         assert np.array([x for x in a["x"] if x is not None]) == pytest.approx(
             np.array([x for x in b["x"] if x is not None]), abs=2e-3
         )
+
+
+def test_share_counts_what_was_left_out(tmp_path):
+    """Of 12 dimensions with the same variance, two hold a sixth, whatever was stored of them."""
+    random = np.random.default_rng(0)
+    samples = make_samples(44, size=12)
+    states = random.standard_normal((24, 41, 12))
+    samples["path_states"] = states[..., :8]
+    samples["path_basis"] = np.eye(12)[:8]
+    samples["path_variance"] = np.asarray(states.reshape(-1, 12).var(axis=0).sum())
+    run = write_run(tmp_path / "a", config=make_config(), samples=samples)
+    view = view_paths(read_groups([run]))
+    assert view.share == pytest.approx(2 / 12, rel=0.15)
+
+
+def test_groups_without_such_paths_are_named(tmp_path):
+    sizes = {"none": 12, "r2": 2, "r3": None}
+    runs = [
+        write_run(
+            tmp_path / name,
+            config=make_config(name, 0.1),
+            samples=make_samples(44, size=size) if size else None,
+        )
+        for name, size in sizes.items()
+    ]
+    panels = draw_paths(read_groups(runs))
+    assert [group.label for group, _ in panels.figures] == ["no regularizer"]
+    assert panels.remarks[-1] == "Without such paths, and not drawn: R_2; R_3."
+
+
+def test_more_groups_than_colors(tmp_path):
+    weights = [0.1 * k for k in range(1, 12)]
+    runs = [
+        write_run(tmp_path / str(i), config=make_config("r2", w), rows=make_rows(40 - w, 0.1))
+        for i, w in enumerate(weights)
+    ]
+    groups = read_groups(runs)
+    assert len({(group.color, group.repeats_color) for group in groups}) == 10
+    assert len({group.key for group in groups}) == 11
+    lines = [t for t in validate(nfe_figure(groups)).data if t.mode == "lines+markers"]
+    pairs = zip(lines, groups, strict=True)
+    looks = {(line.line.dash, line.marker.symbol, group.color) for line, group in pairs}
+    assert len(looks) == 11
 
 
 def test_derivative_that_all_runs_know(tmp_path):

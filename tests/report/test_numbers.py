@@ -122,6 +122,21 @@ def test_headlines_of_other_cases(tmp_path):
     assert [text.partition(":")[0] for text in texts] == ["toy", "digits"]
 
 
+def test_headline_says_what_else_may_be_the_reason(tmp_path):
+    pair = write_pair(tmp_path)
+    short = write_run(tmp_path / "s", config=make_config("r2", 0.1), rows=make_rows(9.0, None)[:3])
+    assert sentence([pair[0], short])[1] == "But they were not trained equally long."
+    config = make_config("r2", 0.1, batch_size=7)
+    other = write_run(tmp_path / "o", config=config, rows=make_rows(9.0, None))
+    assert sentence([pair[0], other])[1] == "But they differ in batch_size as well."
+
+
+def test_headline_leaves_out_what_was_not_measured(tmp_path):
+    bare = write_run(tmp_path / "bare", rows=[])
+    assert sentence([*write_pair(tmp_path), bare])[0].startswith("R_2 cuts")
+    assert sentence([bare])[0].startswith("Nothing was measured")
+
+
 def test_labels_name_what_differs(tmp_path):
     configs = [
         make_config("r2", 0.1),

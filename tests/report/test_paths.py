@@ -14,6 +14,7 @@ from taynode.report.paths import trace
 from taynode.report.samples import read_samples, write_samples
 from taynode.tasks import Outcome
 from taynode.training.config import SolveConfig
+from taynode.training.evaluate import Evaluator
 
 
 TOLERANCE = SolveConfig(rtol=1e-8, atol=1e-8)
@@ -47,14 +48,21 @@ def make_data(size, num=40):
 
 
 @pytest.fixture(scope="module")
-def traced():
+def evaluator():
+    """One for all tests here: it takes longest to compile."""
+    return Evaluator(Task(), TOLERANCE)
+
+
+@pytest.fixture(scope="module")
+def traced(evaluator):
     """The first is a line, the second has five dimensions, as images of five pixels."""
     out = {}
     for size in (1, 5):
         model = Growth(jnp.linspace(1.0, 2.0, size))
         data = make_data(size)
         images = data._replace(inputs=data.inputs.reshape(-1, 1, size))
-        out[size] = model, data, trace(Task(), model, TOLERANCE, images, images, order=4)
+        arrays = trace(Task(), model, TOLERANCE, images, images, order=4, evaluator=evaluator)
+        out[size] = model, data, arrays
     return out
 
 
@@ -74,6 +82,14 @@ def test_paths_are_those_of_the_equation(traced, size):
     else:
         assert (nearest.argmin(axis=1) == np.arange(24)).all()  # the first ones
         assert (arrays["path_labels"] == np.asarray(data.labels)[:24]).all()
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_variance_is_that_of_all_states(traced, size):
+    _, _, arrays = traced[size]
+    states = arrays["path_mean"] + arrays["path_states"] @ arrays["path_basis"]
+    expected = states.reshape(-1, size).var(axis=0).sum()
+    np.testing.assert_allclose(arrays["path_variance"], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("size", [1, 5])
@@ -118,20 +134,20 @@ def test_steps_and_counts_are_those_of_the_solve(traced, size):
     assert kinds <= {"f", "i"}
 
 
-def test_a_task_may_begin_elsewhere():
+def test_a_task_may_begin_elsewhere(evaluator):
     """Paths of a pytree of states, under another vector field and for another time."""
 
     class Elsewhere(Task):
         interval = (1.0, 3.0)
 
         def initial_state(self, model, batch):
-            return {"a": batch.inputs, "b": -batch.inputs}
+            inputs = batch.inputs.reshape(-1, 1)
+            return {"a": inputs, "b": -inputs}
 
         def vector_field(self, model):
             return lambda t, y, args: {"a": -y["a"], "b": 0.0 * y["b"]}
 
-    data = make_data(1, num=30)
-    arrays = trace(Elsewhere(), Growth(jnp.ones(1)), TOLERANCE, data, data)
+    arrays = trace_line(Elsewhere(), TOLERANCE, evaluator)
     assert (arrays["path_times"][0], arrays["path_times"][-1]) == (1.0, 3.0)
     states = arrays["path_states"]
     np.testing.assert_allclose(states[:, -1, 0], states[:, 0, 0] * np.exp(-2), rtol=1e-5)
@@ -139,14 +155,21 @@ def test_a_task_may_begin_elsewhere():
     assert arrays["path_derivative"].shape == (3, 24, 101)
 
 
-def test_a_failed_solve_leaves_holes():
-    class Explosion(eqx.Module):
-        def vector_field(self, t, y, args):
-            return y**2
+def trace_line(task, config, evaluator):
+    data = make_data(1)
+    images = data._replace(inputs=data.inputs.reshape(-1, 1, 1))
+    return trace(task, Growth(jnp.ones(1)), config, images, images, evaluator=evaluator)
 
-    data = make_data(1, num=10)
+
+def test_a_failed_solve_leaves_holes(evaluator):
+    """Where the solution goes to infinity before the end."""
+
+    class Explosion(Task):
+        def vector_field(self, model):
+            return lambda t, y, args: y**2
+
     config = SolveConfig(rtol=1e-8, atol=1e-8, max_steps=20)
-    arrays = trace(Task(), Explosion(), config, data, data)
+    arrays = trace_line(Explosion(), config, evaluator)
     assert np.isnan(arrays["path_states"]).any()
     assert not np.isinf(arrays["step_times"]).any()
 

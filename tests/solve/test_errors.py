@@ -117,7 +117,7 @@ def test_backward_does_not_exist_in_forward_mode():
 
 
 def test_backward_with_an_implicit_solver_works_or_names_both():
-    # BUG: implicit solvers differentiate the vector field in forward mode, and the error is JAX's.
+    # BUG, fixed: implicit solvers differentiate in forward mode, and the error was JAX's.
     message = None
     try:
         solve(solver=dfx.Kvaerno3(), regularizer=SPEED, quadrature=tn.Backward())
@@ -178,7 +178,7 @@ def test_tolerance_above_the_precision_does_not_warn():
 
 
 def test_absolute_tolerance_alone_does_not_warn():
-    # BUG: zero is a relative tolerance that many choose, since the absolute one decides then.
+    # BUG, fixed: zero is a tolerance that many choose, since the absolute one decides then.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         solve(stepsize_controller=dfx.PIDController(rtol=0.0, atol=1e-3))
@@ -281,7 +281,7 @@ def test_step_of_length_zero_ends_the_solve_early():
 
 
 def test_accepted_steps_of_length_zero_end_the_solve_early():
-    # BUG: only rejected ones do. These go on until `max_steps`, and without end if that is `None`.
+    # BUG, fixed: only rejected ones did. These went on until `max_steps`, or for ever.
     sol = tn.diffeqsolve(
         dfx.ODETerm(pendulum),
         dfx.Tsit5(),
@@ -337,8 +337,8 @@ def test_limit_on_steps_returns_what_was_reached():
 
 
 def test_failure_with_backsolve_returns_what_was_reached():
-    # BUG: output at the end is looked for in the last place, where it is not if a solve ended
-    # before; and an output that was added for the penalty is returned instead of the user's.
+    # BUG, fixed: output at the end was looked for in the last place, where it is not if a solve
+    # ended before; and one that was added for the penalty was returned instead of the user's.
     times = jnp.array([0.3, 0.7, 0.8])
 
     def run(lib, saveat, **options):
@@ -367,8 +367,8 @@ def test_failure_with_backsolve_returns_what_was_reached():
 
 
 def test_vector_field_without_derivatives_can_be_solved_without_throwing():
-    # BUG: the derivatives at the last point are taken even if nothing is regularized, and a vector
-    # field that has none raises `NoDerivativeError`.
+    # BUG, fixed: derivatives at the last point are taken even if nothing is regularized, and a
+    # vector field that has none raised `NoDerivativeError`.
     def outside(t, y, args):
         return -jax.pure_callback(np.asarray, y, y, vmap_method="sequential")
 
@@ -385,8 +385,8 @@ def test_vector_field_without_derivatives_can_be_solved_without_throwing():
     ids=["an array for all components", "a number"],
 )
 def test_vector_field_whose_result_is_broadcast(field, regularizer, penalty):
-    # BUG: diffrax broadcasts what the vector field returns to the shape of the state; regularizers
-    # are given the vector field itself.
+    # BUG, fixed: diffrax broadcasts what the vector field returns to the shape of the state;
+    # regularizers were given the vector field itself.
     terms = dfx.ODETerm(field)
     assert solve(dfx, terms=terms, dt0=0.5).ys.shape == (1, 2)
     sol = solve(terms=terms, dt0=0.5, regularizer=regularizer)
@@ -394,8 +394,8 @@ def test_vector_field_whose_result_is_broadcast(field, regularizer, penalty):
 
 
 def test_vector_field_whose_result_is_of_lower_precision():
-    # BUG: diffrax converts what the vector field returns to the type of the state; the penalty is
-    # then of a lower precision than the state, which Runge-Kutta methods cannot mix.
+    # BUG, fixed: diffrax converts what the vector field returns to the type of the state; the
+    # penalty was then of a lower precision than the state, which solvers cannot mix.
     terms = dfx.ODETerm(lambda t, y, args: jnp.cos(y.astype(jnp.float32)))
     plain = solve(dfx, terms=terms)
     sol = solve(terms=terms, regularizer=tn.KineticEnergy())
@@ -404,8 +404,7 @@ def test_vector_field_whose_result_is_of_lower_precision():
 
 @pytest.mark.filterwarnings("ignore:Complex dtype support in Diffrax:UserWarning")
 def test_complex_state():
-    # BUG: a complex state next to a real penalty is more than diffrax's Runge-Kutta methods can do;
-    # `Sampled` and `regularizer=None` work.
+    # BUG, fixed: a complex state next to a real penalty is more than Runge-Kutta methods can do.
     terms = dfx.ODETerm(lambda t, y, args: 1j * y)
     sol = solve(terms=terms, y0=jnp.ones(2, complex), regularizer=SPEED)
     np.testing.assert_allclose(sol.stats["penalty"], 1.0, rtol=1e-2)

@@ -211,8 +211,8 @@ def test_forward_mode_without_regularizer_is_that_of_diffrax():
 
 
 def test_implicit_adjoint_without_regularizer_is_that_of_diffrax():
-    # BUG: the output of the controller's state, which is always asked for, is refused by
-    # `ImplicitAdjoint`; and so would be the slope that is handed on, since it has a gradient.
+    # BUG, fixed: the output of the controller's state was always asked for, which this adjoint
+    # refuses; and so it would the slope that was handed on, since that has a gradient.
     def derivative(lib):
         def value(args):
             steady = dfx.steady_state_event(rtol=1e-3, atol=1e-3)
@@ -256,10 +256,10 @@ class WithSpare(Network):
 
 
 def test_backward_solve_takes_the_steps_of_the_plain_adjoint():
-    # BUG: the backward solve was given the controller as it was before diffrax turned its times
-    # around for a solve from 1 to 0, so it stepped to -0.31 and -0.77.
-    # BUG: `Backward` converted the vector field to one of the parameters that it uses, while the
-    # norm of the plain adjoint is a mean over all of them.
+    # BUG, fixed: the backward solve was given the controller as it was before diffrax turned its
+    # times around for a solve from 1 to 0, so it stepped to -0.31 and -0.77.
+    # BUG, fixed: `Backward` converted the vector field to one of the parameters that it uses, while
+    # the norm of the plain adjoint is a mean over all of them.
     used = network()
     field = WithSpare(used.weight, used.bias, jnp.ones(1000))
     steps = dfx.ClipStepSizeController(pid(1e-3), step_ts=jnp.array([0.31, 0.77]))
@@ -328,7 +328,8 @@ def test_gradient_of_a_sample_does_not_depend_on_the_others(adjoint):
 
 
 def test_gradient_of_the_penalty_with_respect_to_the_end_is_its_rate():
-    # BUG: `Backward` has no value to differentiate for the length of a step, and says nothing.
+    # BUG, fixed: `Backward` has no value to differentiate for the length of a step, and said
+    # nothing.
     def penalty(t1, quadrature):
         sol = tn.diffeqsolve(
             dfx.ODETerm(pendulum),
