@@ -73,7 +73,7 @@ def _row(run: Run) -> dict[str, Any]:
 
 def used_columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
     """The columns in which anything is known, and the task only if there are several."""
-    tasks = {row["task"] for row in rows}
+    tasks = {row["task"] for row in rows} - {None}
     return [
         column
         for column in COLUMNS
