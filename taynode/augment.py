@@ -79,7 +79,7 @@ def _evaluate(operands: tuple[AugmentedField, Scalar, tuple[Y, Any], Args]) -> t
 @eqx.filter_custom_vjp
 def _move_plain(operands):
     field, t, (y, penalty), args = operands
-    zero = nothing_of(y)
+    zero = nothing_of((field, y, args))
     still = jtu.tree_map(lambda p: jnp.zeros_like(p) + zero.astype(p.dtype), penalty)
     return AugmentedState(field.term.vf(t, y, args), still)
 
@@ -106,13 +106,14 @@ def initial_states(regularizer: Any, y0: Y, args: Args, key: Key | None) -> list
     return [leaf.init(y0, args, key=k) for leaf, k in zip(leaves, keys, strict=True)]
 
 
-def nothing_of(y: Y) -> Scalar:
-    """A zero that belongs to the state: under `jax.vmap`, each sample has its own.
+def nothing_of(tree: Any) -> Scalar:
+    """A zero that belongs to all arrays of a pytree: under `jax.vmap`, each sample has its own.
 
     A zero that depends on nothing would be shared by all samples, and so would be its cotangent.
     """
-    leaves = jtu.tree_leaves(y)
-    return jnp.sum(leaves[0].reshape(-1)[:0]) if leaves else jnp.zeros(())
+    leaves = jtu.tree_leaves(eqx.filter(tree, eqx.is_inexact_array))
+    empty = [jnp.sum(jnp.real(leaf).reshape(-1)[:0]).astype(float) for leaf in leaves]
+    return sum(empty, jnp.zeros((), float))
 
 
 def zero_penalty(field: AugmentedField, t: Scalar, y: Y, args: Args) -> Any:
@@ -124,7 +125,7 @@ def zero_penalty(field: AugmentedField, t: Scalar, y: Y, args: Args) -> Any:
         field.regularizer, field.term.vf, t, y, args, field.states
     )
     _, rates = eqx.filter_eval_shape(evaluate, t, y, args)
-    zero = nothing_of(y)
+    zero = nothing_of((field, y, args))
 
     def like(rate):
         with jax.numpy_dtype_promotion("standard"):
