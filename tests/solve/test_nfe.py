@@ -256,8 +256,11 @@ def check_vmap(solver):
 
 @pytest.mark.parametrize(
     ("solver", "dt0"),
-    [(dfx.Dopri5(), None), (dfx.Heun(), None), (dfx.Dopri5(), jnp.array(0.1))],
-    ids=["Dopri5", "Heun", "Dopri5, given first step"],
+    [
+        pytest.param(dfx.Dopri5(), None, id="Dopri5"),
+        pytest.param(dfx.Heun(), None, id="Heun"),
+        pytest.param(dfx.Dopri5(), jnp.array(0.1), id="given", marks=pytest.mark.slow),
+    ],
 )
 def test_penalty_evaluations_of_augmented_are_those_of_a_counter(solver, dt0):
     """The solver's evaluations are of both; those which choose a step are of the plain system."""

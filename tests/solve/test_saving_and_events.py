@@ -172,11 +172,19 @@ TWO_EVENTS = dfx.Event(
 )
 EVENTS = {
     "at the end of a step": (dfx.Event(late), ["augmented"]),
-    "found by a root finder": (TWO_EVENTS, ["augmented", "sampled"]),
+    "found by a root finder": (TWO_EVENTS, ["augmented"]),
+    "found by a root finder, sampled": (TWO_EVENTS, ["none", "sampled"]),
 }
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize(
+    "event",
+    [
+        "at the end of a step",
+        "found by a root finder",
+        pytest.param("found by a root finder, sampled", marks=pytest.mark.slow),
+    ],
+)
 def test_events_are_those_of_diffrax(event):
     saveat, (event, quadratures) = dfx.SaveAt(ts=TIMES, t1=True), EVENTS[event]
     options = dict(saveat=saveat, event=event)
