@@ -1,4 +1,4 @@
-"""`make demo`: what the Taylor engine does, in a table."""
+"""What the Taylor engine does, in a table: `python -m benchmarks.demo`."""
 
 import equinox as eqx
 import jax

@@ -8,31 +8,17 @@ import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
 
-from . import solvers
 from ._types import Key, Y
 from .quadrature import AbstractQuadrature, Augmented
 from .solve import diffeqsolve
+from .solvers.names import SOLVERS
 
 
-ADAPTIVE: dict[str, Callable[[], dfx.AbstractSolver]] = {
-    "dopri5": dfx.Dopri5,
-    "dopri8": dfx.Dopri8,
-    "tsit5": dfx.Tsit5,
-    "bosh3": dfx.Bosh3,
-    "adaptive_heun": dfx.Heun,
-    "fehlberg2": solvers.Fehlberg12,
-    "cash_karp": solvers.CashKarp,
-    "rkf45": solvers.RKFehlberg45,
-    "owren_zennaro4": solvers.OwrenZennaro4,
-    "owren_zennaro5": solvers.OwrenZennaro5,
-    "tanaka_yamashita7": solvers.TanakaYamashita7,
-    "adams": solvers.Adams,
-}
-FIXED: dict[str, Callable[[], dfx.AbstractSolver]] = {
-    "euler": dfx.Euler,
-    "midpoint": dfx.Midpoint,
-    "heun": dfx.Heun,
-    "rk4": solvers.RK4,
+FIXED = {name: SOLVERS[name] for name in ("euler", "midpoint", "heun", "rk4")}
+# The last two are what torchdiffeq calls them.
+ADAPTIVE = {name: make for name, make in SOLVERS.items() if name not in FIXED} | {
+    "adaptive_heun": SOLVERS["heun"],
+    "fehlberg2": SOLVERS["fehlberg12"],
 }
 
 

@@ -1,7 +1,10 @@
 """The examples run."""
 
 import importlib.util
+import json
 import pathlib
+import subprocess
+import sys
 
 import jax
 import pytest
@@ -42,3 +45,15 @@ def test_from_diffrax_solves_cheaper_at_the_same_loss():
         cheaper_loss, _, cheaper_nfe = module.train(module.tn.TotalDerivative(order=3), 1e-3, 300)
     assert cheaper_loss < loss + 0.02
     assert cheaper_nfe < 0.75 * nfe
+
+
+def test_own_task_is_trained_by_the_command(tmp_path):
+    command = [sys.executable, "-m", "taynode.cli", "train", "own_task:Spiral", "--scale", "smoke"]
+    command += ["--regularizer", "r3", "--weight", "1e-3", "--out", str(tmp_path / "run"), "--json"]
+    done = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)
+    assert row["step"] == 10
+    assert row["test_error"] < 0.7
+    # As its users are told.
+    assert len((EXAMPLES / "own_task.py").read_text().splitlines()) <= 40

@@ -45,8 +45,8 @@ def main() -> None:
     """The entry point: runs a command, and turns errors into messages and exit codes."""
     try:
         app()
-    except KeyboardInterrupt:
-        print("Stopped.", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(str(stop) or "Stopped.", file=sys.stderr)
         sys.exit(130)
     except Exception as error:
         code, message = explain(error)

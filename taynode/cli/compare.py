@@ -1,6 +1,5 @@
 """`taynode compare`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -27,33 +26,16 @@ def compare(
 
     """
     from ..report.page import write_report
-    from ..report.table import compare_table
+    from ..report.table import as_json, as_rich, compare_table
 
     if not runs:
         raise ConfigError("`runs`: name at least one directory of a run.")
     rows = compare_table(list(runs))
     page = write_report(list(runs), out)
     if json_output:
-        print(json.dumps(rows))
+        print(as_json(rows))
         return
-    print_rows(rows)
-    print(f"Page: {page}")
-
-
-def print_rows(rows: list[dict]) -> None:
-    """A table on the terminal."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table()
-    for i, name in enumerate(rows[0]):
-        table.add_column(name, justify="left" if i == 0 else "right")
-    for row in rows:
-        table.add_row(*(_show(value) for value in row.values()))
-    Console().print(table)
-
-
-def _show(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "-" if value is None else str(value)
+    Console().print(as_rich(rows))
+    print(f"Page: {page}")

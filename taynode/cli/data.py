@@ -6,6 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from .tables import print_rows
+
 
 def list_(*, json_output: Annotated[bool, Parameter(name="--json")] = False) -> None:
     """What data sets there are, and which of them are here.
@@ -24,7 +26,7 @@ def list_(*, json_output: Annotated[bool, Parameter(name="--json")] = False) -> 
     if json_output:
         print(json.dumps(rows, default=str))
         return
-    _print_table(rows)
+    print_rows(rows)
 
 
 def fetch(name: str) -> None:
@@ -61,16 +63,6 @@ def verify(name: str, *, json_output: Annotated[bool, Parameter(name="--json")] 
     if json_output:
         print(json.dumps(rows, default=str))
     else:
-        _print_table(rows)
+        print_rows(rows)
     if any(row["state"] != "ok" for row in rows):
         sys.exit(1)
-
-
-def _print_table(rows: list[dict]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*(rows[0] if rows else ()))
-    for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
-    Console().print(table)

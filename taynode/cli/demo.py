@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ..tasks.base import find_task
 from ..training.config import RegularizerConfig, TrainConfig
-from .compare import print_rows
+from .tables import print_rows
 from .train import run
 
 

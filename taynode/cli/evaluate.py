@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from ..training.config import positive, SolveConfig
 from ..training.records import RunDirectory
+from .tables import print_rows
 
 
 def evaluate(
@@ -63,15 +64,8 @@ def evaluate(
     if json_output:
         print(json.dumps(result))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"{run}, {split} set, {how.solver} at rtol {how.rtol:g}")
-    table.add_column("")
-    table.add_column("value", justify="right")
-    for name, value in result.items():
-        table.add_row(name, f"{value:.6g}" if isinstance(value, float) else str(value))
-    Console().print(table)
+    rows = [{"": name, "value": value} for name, value in result.items()]
+    print_rows(rows, f"{run}, {split} set, {how.solver} at rtol {how.rtol:g}")
 
 
 def evaluate_run(
@@ -86,7 +80,7 @@ def evaluate_run(
     # Tolerances below the resolution of single precision are of no use.
     if config.precision == "float64" or min(how.rtol, how.atol) < 1e-7:
         jax.config.update("jax_enable_x64", True)
-    from ..training.load import load
+    from ..training.loading import load
 
     loaded = load(run, precision="float64" if jax.config.read("jax_enable_x64") else None)
     evaluator = Evaluator(loaded.task, how, seed=config.seed)

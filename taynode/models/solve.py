@@ -5,6 +5,7 @@ from typing import Any
 import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
+import jax.tree_util as jtu
 
 from .._types import Args, Key, Scalar, VectorField, Y
 from ..quadrature import AbstractQuadrature, Augmented
@@ -45,6 +46,9 @@ class Solve(eqx.Module):
         key: Key | None = None,
     ) -> dfx.Solution:
         """Solve from `t0` to `t1`."""
+        # In the precision of the state: Python's numbers would make it double, if that is enabled.
+        dtype = jnp.result_type(*(x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)))
+        t0, t1 = jnp.asarray(t0, dtype), jnp.asarray(t1, dtype)
         controller, dt0, max_steps = self.stepsize_controller, None, self.max_steps
         if self.num_steps is not None:
             controller = dfx.StepTo(ts=jnp.linspace(t0, t1, self.num_steps + 1))

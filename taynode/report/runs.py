@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..training.config import ConfigError
+from ..training.records import CONFIG, ENVIRONMENT, METRICS, RunDirectory
 from .formats import is_number
 from .samples import read_samples, SAMPLES
-
-
-CONFIG, METRICS, ENVIRONMENT = "config.json", "metrics.jsonl", "environment.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +71,9 @@ def read_run(path: Path, name: str | None = None) -> Run:
         notes.append(f"{SAMPLES} is missing: no paths and no histograms.")
     except (OSError, ValueError):
         notes.append(f"{SAMPLES} cannot be read: no paths and no histograms.")
+    status = RunDirectory(path).status()
+    if status.get("state") == "failed":
+        notes.append(f"Training failed. {status.get('message', '')}")
     run = Run(name or path.name, config, environment, tuple(rows), samples, ())
     return dataclasses.replace(run, notes=(*notes, *_doubts(run)))
 

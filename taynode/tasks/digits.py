@@ -16,8 +16,12 @@ class Digits(AbstractClassification):
     description: ClassVar[str] = "scikit-learn's digits, 8 x 8 pixels, embedded"
 
     def defaults(self, scale: str) -> TrainConfig:
-        """Cosine-decayed Adam; an adaptive solver in training and evaluation."""
-        epochs = {"smoke": 1, "laptop": 60, "paper": 160}[scale]
+        """Cosine-decayed Adam; an adaptive solver in training and evaluation.
+
+        The learning rate is the one of 0.02, 0.03 and 0.05 with which the unregularized model
+        classifies all training images correctly soonest without its dynamics running wild.
+        """
+        epochs = {"smoke": 1, "laptop": 150, "paper": 300}[scale]
         return TrainConfig(
             task=self.name,
             scale=scale,
@@ -25,7 +29,7 @@ class Digits(AbstractClassification):
             batch_size=128,
             training=SolveConfig(rtol=1e-5, atol=1e-5),
             evaluation=SolveConfig(rtol=1e-5, atol=1e-5),
-            optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine"),
+            optimizer=OptimizerConfig("adam", 3e-2, schedule="cosine"),
             num_evaluations=2 if scale == "smoke" else 10,
         )
 

@@ -6,7 +6,6 @@ import diffrax as dfx
 import jax.numpy as jnp
 import optax
 
-from .. import solvers
 from ..models import Solve
 from ..quadrature import AbstractQuadrature, Augmented, Backward, Sampled
 from ..regularizers import (
@@ -17,26 +16,10 @@ from ..regularizers import (
     RNODE,
     TotalDerivative,
 )
+from ..solvers.names import SOLVERS
 from .config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
 
 
-SOLVERS = {
-    "dopri5": dfx.Dopri5,
-    "dopri8": dfx.Dopri8,
-    "tsit5": dfx.Tsit5,
-    "bosh3": dfx.Bosh3,
-    "heun": dfx.Heun,
-    "midpoint": dfx.Midpoint,
-    "euler": dfx.Euler,
-    "rk4": solvers.RK4,
-    "fehlberg12": solvers.Fehlberg12,
-    "cash_karp": solvers.CashKarp,
-    "rkf45": solvers.RKFehlberg45,
-    "owren_zennaro4": solvers.OwrenZennaro4,
-    "owren_zennaro5": solvers.OwrenZennaro5,
-    "tanaka_yamashita7": solvers.TanakaYamashita7,
-    "adams": solvers.Adams,
-}
 ADJOINTS = {
     "checkpoint": dfx.RecursiveCheckpointAdjoint,
     "direct": dfx.DirectAdjoint,

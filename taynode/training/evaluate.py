@@ -11,6 +11,7 @@ import jax.tree_util as jtu
 import numpy as np
 
 from ..quadrature import Augmented
+from ..regularizers import AbstractRegularizer
 from .build import make_solve, REPORTED
 from .config import SolveConfig
 from .step import make_evaluation
@@ -22,12 +23,27 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 
 class Evaluator:
-    """Evaluates models of one task with one way of solving; compiled once."""
+    """Evaluates models of one task with one way of solving; compiled once.
 
-    def __init__(self, task: Any, config: SolveConfig, *, seed: int = 0):
+    **Arguments:**
+
+    - `task`, `config`: what to solve, and how.
+    - `seed`: of the noise in the evaluation.
+    - `regularizer`: one whose value is of interest, besides R_2, R_3, K and B.
+    """
+
+    def __init__(
+        self,
+        task: Any,
+        config: SolveConfig,
+        *,
+        seed: int = 0,
+        regularizer: AbstractRegularizer | None = None,
+    ):
         self.key = jr.key(seed)
         self.plain = eqx.filter_jit(make_evaluation(task, make_solve(config)))
-        charged = make_solve(config, regularizer=REPORTED, quadrature=Augmented())
+        reported = REPORTED | ({} if regularizer is None else {"penalty": regularizer})
+        charged = make_solve(config, regularizer=reported, quadrature=Augmented())
         self.charged = eqx.filter_jit(make_evaluation(task, charged))
 
     def samples(self, model: Any, data: Any, num_samples: int | None = None) -> Any:
@@ -42,7 +58,7 @@ class Evaluator:
         return jtu.tree_map(lambda *xs: np.concatenate(xs), *parts)
 
     def penalties(self, model: Any, data: Any) -> dict[str, float]:
-        """R_2, R_3, K and B of the model, on the first samples."""
+        """R_2, R_3, K and B of the model, and the penalty, on the first samples."""
         count = min(PENALTY_SAMPLES, jtu.tree_leaves(data)[0].shape[0])
         batch, valid = _batch(data, 0, count)
         _, penalties = self.charged(model, batch, self.key)

@@ -1,5 +1,6 @@
 """What is known of a run, on disk: plain files that any tool reads."""
 
+import contextlib
 import json
 import os
 import platform
@@ -11,10 +12,20 @@ from .config import ConfigError, from_dict, to_dict, TrainConfig
 
 
 CONFIG, METRICS, ENVIRONMENT = "config.json", "metrics.jsonl", "environment.json"
+STATUS = "status.json"
 
 
 class RunDirectory:
-    """A directory with `config.json`, `metrics.jsonl`, `environment.json` and `checkpoints/`."""
+    """A directory with the files of a run.
+
+    - `config.json`: all settings.
+    - `environment.json`: versions, and the machine.
+    - `metrics.jsonl`: a row for each evaluation.
+    - `status.json`: its `state` is `running`, `stopped` (by Ctrl-C), `failed` (the `message` says
+        why) or `finished`.
+    - `samples.npz`: of a finished run, see `taynode.report.samples`.
+    - `checkpoints/`: see `taynode.training.checkpoints`.
+    """
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
@@ -44,16 +55,28 @@ class RunDirectory:
         except json.JSONDecodeError as error:
             raise ConfigError(f"{file} is not readable as JSON: {error}.") from None
 
+    def set_status(self, state: str, *, step: int | None = None, message: str = "") -> None:
+        """Tell how the run is doing."""
+        write_json(self.path / STATUS, {"state": state, "step": step, "message": message})
+
+    def status(self) -> dict[str, Any]:
+        """How the run is doing, see above; empty if nobody knows."""
+        try:
+            return json.loads((self.path / STATUS).read_text())
+        except (OSError, json.JSONDecodeError):
+            return {}
+
     def rows(self) -> list[dict[str, Any]]:
         """All rows of the metrics; a last line cut off by a kill is left out."""
         return list(_complete_rows(self.path / METRICS))
 
     def append(self, row: dict[str, Any]) -> None:
         """Add a row, durably."""
-        with open(self.path / METRICS, "a") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        file = self.path / METRICS
+        with naming(file), open(file, "a") as stream:
+            stream.write(json.dumps(row) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
 
     def truncate(self, step: int) -> None:
         """Forget rows behind a step: a run that goes on from there writes them again."""
@@ -80,11 +103,22 @@ def write_json(file: Path, value: Any) -> None:
 def replace_text(file: Path, text: str) -> None:
     """Replace a file's contents at once or not at all."""
     draft = file.with_name(file.name + ".tmp")
-    with open(draft, "w") as stream:
+    with naming(file), open(draft, "w") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(draft, file)
+
+
+@contextlib.contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Name a file in errors that do not: those of a full disk, when it is written."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(file)) from None
+        raise
 
 
 def environment() -> dict[str, str]:

@@ -25,13 +25,17 @@ class TrainState(eqx.Module):
 
 
 class StepRecord(NamedTuple):
-    """What is known of a step: `failed` counts samples whose solve failed."""
+    """What is known of a step.
+
+    `failed` counts samples whose solve failed; `gradient` is the norm of the gradient.
+    """
 
     loss: Any
     penalty: Any
     weight: Any
     nfe: Any
     failed: Any
+    gradient: Any
 
 
 class Sample(NamedTuple):
@@ -91,16 +95,20 @@ def make_step(
         def objective(model):
             loss, penalty, nfe, failed = batched_loss(task, model, batch, solve, key, joint=joint)
             # The penalty is scaled in its own type, whatever the schedule computes in.
-            factor = jnp.asarray(weight(state.step), penalty.dtype)
+            with jax.numpy_dtype_promotion("standard"):
+                factor = jnp.asarray(weight(state.step), penalty.dtype)
             total = loss + (factor * penalty).astype(loss.dtype)
             if weight_decay:
                 weights = jtu.tree_leaves(eqx.filter(model, eqx.is_inexact_array))
                 total = total + 0.5 * weight_decay * sum(jnp.sum(w**2) for w in weights)
-            return total, StepRecord(loss, penalty, factor, nfe, failed)
+            return total, (loss, penalty, factor, nfe, failed)
 
-        (_, record), gradient = objective(model)
+        (_, known), gradient = objective(model)
+        record = StepRecord(*known, optax.tree.norm(gradient))
         parameters = eqx.filter(model, eqx.is_inexact_array)
-        updates, opt_state = optimizer.update(gradient, state.opt_state, parameters)
+        # optax counts in integers and multiplies them with floating-point numbers.
+        with jax.numpy_dtype_promotion("standard"):
+            updates, opt_state = optimizer.update(gradient, state.opt_state, parameters)
         arrays = eqx.filter(eqx.apply_updates(model, updates), eqx.is_array)
         return TrainState(arrays, opt_state, state.step + 1), record
 

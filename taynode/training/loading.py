@@ -32,12 +32,12 @@ def load(path: str | Path, *, precision: str | None = None) -> Run:
     - `precision`: `"float32"` or `"float64"`; that of the run by default.
     """
     from ..tasks.base import find_task
-    from .loop import Training
+    from .running import Training
 
     directory = RunDirectory(path)
     config = directory.config()
     task = find_task(config.task)
-    training = Training(config, task, directory)
+    training = Training(config, task)
     checkpoints = Checkpoints(
         directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )

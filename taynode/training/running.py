@@ -1,0 +1,159 @@
+"""A run in progress: everything that is needed to take its next step."""
+
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import jax.tree_util as jtu
+import numpy as np
+
+from .build import (
+    float_dtype,
+    make_optimizer,
+    make_quadrature,
+    make_regularizer,
+    make_solve,
+    make_weight,
+)
+from .config import ConfigError, TrainConfig
+from .evaluate import Evaluator
+from .step import make_step, StepRecord, TrainState
+
+
+# At the end the test set is evaluated as a whole, and the training set up to this.
+LAST_TRAIN_SAMPLES = 5000
+
+
+def data_order(seed: int, epoch: int, num_samples: int) -> np.ndarray:
+    """The order of samples in an epoch: a function of the seed and the epoch alone."""
+    return np.random.Generator(np.random.Philox(key=[seed, epoch])).permutation(num_samples)
+
+
+class Training:
+    """The state of a run, and how to advance and evaluate it."""
+
+    def __init__(self, config: TrainConfig, task: Any):
+        self.config, self.task = config, task
+        if config.precision == "float64" and not jax.config.read("jax_enable_x64"):
+            raise ConfigError(
+                '`precision` "float64" needs `jax.config.update("jax_enable_x64", True)` before '
+                "anything else."
+            )
+        split = task.load()
+        self.train_data, self.test_data = (
+            jtu.tree_map(self._on_device, part) for part in (split.train, split.test)
+        )
+        self.num_samples = jtu.tree_leaves(self.train_data)[0].shape[0]
+        if config.batch_size > self.num_samples:
+            raise ConfigError(
+                f"`batch_size` {config.batch_size} is more than the {self.num_samples} samples."
+            )
+        self.steps_per_epoch = self.num_samples // config.batch_size
+        self.num_steps = config.epochs * self.steps_per_epoch
+        self.evaluate_at = sorted(
+            {
+                round(i * self.num_steps / config.num_evaluations)
+                for i in range(config.num_evaluations + 1)
+            }
+        )
+        self.train_seconds = 0.0
+        self.compile_seconds = 0.0
+        self._order = (-1, np.zeros(0, int))
+
+        model_key, self.key = jr.split(jr.key(config.seed))
+        model = jtu.tree_map(
+            lambda x: x.astype(float_dtype(config)) if eqx.is_inexact_array(x) else x,
+            task.model(model_key),
+        )
+        optimizer = make_optimizer(config.optimizer, self.num_steps, self.steps_per_epoch)
+        arrays, self.static = eqx.partition(model, eqx.is_array)
+        opt_state = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
+        self.state = TrainState(arrays, opt_state, jnp.zeros((), jnp.int32))
+        regularizer = make_regularizer(config.regularizer)
+        self.weight = make_weight(config.regularizer, self.num_steps)
+        solve = make_solve(
+            config.training,
+            regularizer=regularizer,
+            quadrature=make_quadrature(config.regularizer, joint=config.joint),
+        )
+        step = make_step(
+            task,
+            self.static,
+            solve,
+            optimizer,
+            self.weight,
+            config.optimizer.weight_decay,
+            joint=config.joint,
+        )
+        self.compiled = jax.jit(step, donate_argnums=0)
+        self.evaluator = Evaluator(
+            task, config.evaluation, seed=config.seed, regularizer=regularizer
+        )
+
+    def _on_device(self, x: Any) -> Any:
+        x = np.asarray(x)
+        if np.issubdtype(x.dtype, np.floating):
+            x = x.astype(self.config.precision)
+        return jnp.asarray(x)
+
+    @property
+    def model(self) -> Any:
+        """The model as it is now."""
+        return eqx.combine(self.state.arrays, self.static)
+
+    def indices(self, step: int) -> np.ndarray:
+        """Which samples a step is made on."""
+        epoch, position = divmod(step, self.steps_per_epoch)
+        if self._order[0] != epoch:
+            self._order = epoch, data_order(self.config.seed, epoch, self.num_samples)
+        start = position * self.config.batch_size
+        return self._order[1][start : start + self.config.batch_size]
+
+    def advance(self, step: int, count: int) -> tuple[StepRecord, float]:
+        """Make steps, and wait for them; their records and the time they took."""
+        records = []
+        start = time.perf_counter()
+        for current in range(step, step + count):
+            self.state, record = self.compiled(
+                self.state, self.train_data, self.indices(current), self.key
+            )
+            records.append(record)
+        records = StepRecord(*(np.stack(xs) for xs in zip(*jax.device_get(records), strict=True)))
+        seconds = time.perf_counter() - start
+        self.train_seconds += seconds
+        return records, seconds
+
+    def warm_up(self) -> None:
+        """Compile the step by making one that is thrown away, to have its time apart."""
+        start = time.perf_counter()
+        copy = jtu.tree_map(jnp.copy, self.state)
+        out = self.compiled(copy, self.train_data, self.indices(0), self.key)
+        jax.block_until_ready(out)
+        self.compile_seconds += time.perf_counter() - start
+
+    def row(self, step: int) -> dict[str, Any]:
+        """Evaluate, and make a row of the metrics."""
+        model, evaluator, some = self.model, self.evaluator, self.config.eval_samples
+        last = step == self.num_steps
+        reports = {
+            "train": evaluator.report(
+                model, self.train_data, max(some, LAST_TRAIN_SAMPLES) if last else some
+            ),
+            "test": evaluator.report(model, self.test_data, None if last else some),
+        }
+        flat = {f"{split}_{k}": v for split, report in reports.items() for k, v in report.items()}
+        return {
+            "step": step,
+            "epoch": step / self.steps_per_epoch,
+            "seed": self.config.seed,
+            **flat,
+            **evaluator.penalties(model, self.test_data),
+            "weight": float(np.asarray(self.weight(step))),
+            "train_seconds": self.train_seconds,
+            "seconds_per_step": self.train_seconds / step if step else None,
+            "compile_seconds": self.compile_seconds,
+            "forward_seconds": evaluator.forward_seconds(model, self.test_data),
+        }

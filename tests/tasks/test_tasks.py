@@ -1,0 +1,89 @@
+"""Tasks: the paper's settings, and the paper's numbers at initialization."""
+
+import jax.random as jr
+import jax.tree_util as jtu
+import numpy as np
+import pytest
+
+from taynode.data import DataError
+from taynode.models import Solve
+from taynode.solvers.names import SOLVERS as MADE
+from taynode.tasks import AbstractTask, find_task, TASKS
+from taynode.training.build import make_regularizer
+from taynode.training.config import (
+    from_dict,
+    RegularizerConfig,
+    REGULARIZERS,
+    SCALES,
+    SolveConfig,
+    SOLVERS,
+    to_dict,
+    TrainConfig,
+)
+from taynode.training.evaluate import Evaluator
+
+
+def test_names_of_solvers_are_those_that_can_be_made():
+    assert list(MADE) == list(SOLVERS)
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+def test_every_regularizer_can_be_made(name):
+    made = make_regularizer(RegularizerConfig(name, 1.0))
+    assert (made is None) == (name == "none")
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_settings_of_every_task(name, scale):
+    task = find_task(name)
+    assert isinstance(task, AbstractTask)
+    settings = task.defaults(scale)
+    assert (settings.task, settings.scale) == (name, scale)
+    assert from_dict(TrainConfig, to_dict(settings)) == settings
+
+
+@pytest.mark.parametrize("name", ["toy", "digits"])
+def test_tasks_without_download(name):
+    task = find_task(name)
+    train, test = task.load()
+    model = task.model(jr.key(0))
+    cast = lambda x: np.asarray(x, float) if np.issubdtype(x.dtype, np.floating) else x
+    batch = jtu.tree_map(lambda x: cast(x[:4]), test)
+    outcome = task.loss(model, batch, Solve(), None)
+    assert np.isfinite(outcome.loss)
+    assert outcome.loss.shape == ()
+    assert len(jtu.tree_leaves(train)[0]) > len(jtu.tree_leaves(test)[0]) >= 200
+
+
+def test_settings_of_the_paper_for_mnist():
+    settings = find_task("mnist").defaults("paper")
+    optimizer = settings.optimizer
+    assert (settings.epochs, settings.batch_size, settings.precision) == (160, 100, "float64")
+    assert (optimizer.name, optimizer.momentum, optimizer.learning_rate) == ("sgd", 0.9, 0.1)
+    assert optimizer.boundaries == (60, 100, 140)
+    assert settings.training == settings.evaluation == SolveConfig(rtol=1.4e-8, atol=1.4e-8)
+
+
+@pytest.fixture(scope="module")
+def mnist():
+    try:
+        return find_task("mnist").load()
+    except DataError:
+        pytest.skip("MNIST is neither in TAYNODE_DATA nor in the cache")
+
+
+def test_mnist_at_initialization_is_that_of_the_paper(mnist):
+    """Evaluations, K and R_2 of the untrained model, as measured with the released code."""
+    task = find_task("mnist")
+    model = task.model(jr.key(0))
+    data = jtu.tree_map(lambda x: x[:50], mnist.test)
+    data = data._replace(inputs=np.asarray(data.inputs, float))
+    for tolerance, nfe in ((1.4e-8, 26), (1e-5, 20)):
+        evaluator = Evaluator(task, SolveConfig(rtol=tolerance, atol=tolerance))
+        report = evaluator.report(model, data)
+        assert report["nfe"] == report["nfe_max"] == nfe
+        assert report["nfe_std"] == 0
+    penalties = evaluator.penalties(model, data)
+    assert penalties["kinetic"] == pytest.approx(0.21, rel=0.1)
+    assert penalties["r2"] == pytest.approx(7.95e-3, rel=0.1)

@@ -1,0 +1,101 @@
+"""A training that is killed at any moment and resumed ends where it would have ended anyway."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import taynode as tn
+
+from .test_loop import arrays_of, without_times
+
+
+HERE = Path(__file__).parent
+SECONDS = 120
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Starts `taynode train` as a process of its own, which compiles everything only once."""
+    monkeypatch.chdir(HERE)
+    # Without it, compiling would take nearly all of the time, and nearly all kills.
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+
+    def start(out, scale, *flags):
+        command = [sys.executable, "-m", "taynode.cli", "train", "tiny_task:Tiny"]
+        command += ["--scale", scale, "--out", str(out), *flags]
+        pipe = subprocess.PIPE
+        environment = {**os.environ, **cache}
+        return subprocess.Popen(
+            command, cwd=HERE, env=environment, stdout=pipe, stderr=pipe, text=True
+        )
+
+    return start
+
+
+def wait_until(condition, process):
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def is_running(out):
+    """Whether a process has begun: it says so after it has restored."""
+    return tn.training.RunDirectory(out).status().get("state") == "running"
+
+
+def check_kills(start, tmp_path, scale, times):
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    process = start(undisturbed, scale)
+    assert process.wait(600) == 0, process.communicate()
+    delays = random.Random(time.time_ns())
+    steps = []
+    for _ in range(times):
+        (killed / "status.json").unlink(missing_ok=True)
+        process = start(killed, scale, "--resume")
+        # Only the first one has to wait for a checkpoint, the others have one.
+        wait_until(lambda: is_running(killed) and any(killed.glob("checkpoints/*")), process)
+        time.sleep(delays.uniform(0.0, 3.0))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(SECONDS) == -signal.SIGKILL, process.communicate()
+        steps.append(tn.training.load(killed).step)
+    process = start(killed, scale, "--resume")
+    assert process.wait(600) == 0, process.communicate()
+    assert steps == sorted(steps)
+    assert steps[-1] > 0
+    for one, other in zip(arrays_of(killed), arrays_of(undisturbed), strict=True):
+        assert one.tobytes() == other.tobytes()
+    rows = [without_times(tn.training.RunDirectory(out).rows()) for out in (killed, undisturbed)]
+    assert rows[0] == rows[1]
+
+
+def test_five_kills(start, tmp_path):
+    check_kills(start, tmp_path, "laptop", times=5)
+
+
+@pytest.mark.slow
+def test_fifty_kills(start, tmp_path):
+    check_kills(start, tmp_path, "paper", times=50)
+
+
+def test_ctrl_c_says_how_to_go_on(start, tmp_path):
+    out = tmp_path / "run"
+    process = start(out, "paper")
+    wait_until(lambda: is_running(out) and any(out.glob("checkpoints/*")), process)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert output == ""
+    assert "go on with `--resume`" in errors
+    assert "Traceback" not in errors
