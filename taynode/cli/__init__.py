@@ -1,6 +1,7 @@
 """The command line: a thin skin, which imports nothing heavy before a command is chosen."""
 
 import sys
+from collections.abc import Sequence
 
 from cyclopts import App
 
@@ -13,6 +14,7 @@ app = App(
     help="Neural ODEs that are cheap to solve.",
     version=__version__,
     help_format="markdown",
+    suppress_keyboard_interrupt=False,  # it knows more than cyclopts would say
 )
 data = App(name="data", help="The data sets: what is here, and how to get the rest.")
 
@@ -41,10 +43,13 @@ data.command(
 )
 
 
-def main() -> None:
-    """The entry point: runs a command, and turns errors into messages and exit codes."""
+def main(words: Sequence[str] | None = None) -> None:
+    """The entry point: runs a command, and turns errors into messages and exit codes.
+
+    The command is that of the process, unless its words are given.
+    """
     try:
-        app()
+        app(words)
     except KeyboardInterrupt as stop:
         print(str(stop) or "Stopped.", file=sys.stderr)
         sys.exit(130)

@@ -22,6 +22,6 @@ def explain(error: Exception) -> tuple[int | None, str]:
     if isinstance(error, OSError):
         if error.errno == errno.ENOSPC:
             return NO_SPACE, f"the disk is full ({error.filename}). What was saved is intact."
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            return NO_SPACE, f"cannot write to {error.filename}: {error.strerror}."
+        if error.filename is not None:
+            return NO_SPACE, f"cannot use {error.filename}: {error.strerror}."
     return None, str(error)

@@ -15,5 +15,5 @@ class AbstractClassification(AbstractTask):
         """Cross-entropy, and the share of samples that are classified wrongly."""
         logits, solution = model(batch.inputs, solve, key=key)
         loss = optax.softmax_cross_entropy_with_integer_labels(logits, batch.labels)
-        wrong = jnp.argmax(logits, axis=-1) != batch.labels
+        wrong = jnp.argmax(logits, axis=-1).astype(batch.labels.dtype) != batch.labels
         return Outcome(jnp.mean(loss), solution, {"error": jnp.mean(wrong.astype(loss.dtype))})

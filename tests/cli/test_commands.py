@@ -14,14 +14,13 @@ TASK = "tiny_task:Tiny"
 
 
 @pytest.fixture
-def taynode(monkeypatch, capsys):
+def taynode(capsys):
     """Calls the program: its exit code, and what it printed."""
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["taynode", *map(str, words)])
         code = 0
         try:
-            main()
+            main([str(word) for word in words])
         except SystemExit as stop:
             code = stop.code or 0
         return code, *capsys.readouterr()
@@ -70,7 +69,7 @@ def test_help_does_not_wait_for_jax():
         (["train", "digit"], "`task` 'digit' is not known: did you mean 'digits'?"),
         (["train", TASK, "--scale", "labtop"], "did you mean 'laptop'?"),
         (["train", TASK, "--regularizer", "r9", "--weight", "1"], "`regularizer` 'r9'"),
-        (["train", TASK, "--solver", "dopri6"], "did you mean 'dopri5'"),
+        (["train", TASK, "--solver", "dopri6"], "did you mean 'dopri8' or 'dopri5'?"),
         (["train", TASK, "--regularizer", "r3", "--weight", "0"], "needs a `--weight`"),
         (["train", TASK, "--set.epochs", "0"], "`epochs` must be positive, got 0"),
         (["train", "nowhere:Task"], "there is no module 'nowhere'"),
@@ -152,7 +151,7 @@ def test_compare_has_a_table_and_a_page(taynode, runs, tmp_path):
     assert code == 0
     rows = json.loads(text)
     assert [row["regularizer"] for row in rows] == ["none", "r2"]
-    assert page.read_text().startswith("<!doctype html>")
+    assert page.read_text().startswith("<!DOCTYPE html>")
     code, text, _ = taynode("compare", *runs, "--out", page)
     assert code == 0
     assert "NFE" in text

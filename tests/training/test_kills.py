@@ -55,23 +55,34 @@ def is_running(out):
     return tn.training.RunDirectory(out).status().get("state") == "running"
 
 
+def num_rows(out):
+    return len(tn.training.RunDirectory(out).rows())
+
+
+def finish(process):
+    with process:
+        assert process.wait(600) == 0, process.communicate()
+
+
 def check_kills(start, tmp_path, scale, times):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    process = start(undisturbed, scale)
-    assert process.wait(600) == 0, process.communicate()
-    delays = random.Random(time.time_ns())
+    finish(start(undisturbed, scale))
+    chance = random.Random(time.time_ns())
     steps = []
-    for _ in range(times):
+    for i in range(times):
         (killed / "status.json").unlink(missing_ok=True)
-        process = start(killed, scale, "--resume")
-        # Only the first one has to wait for a checkpoint, the others have one.
-        wait_until(lambda: is_running(killed) and any(killed.glob("checkpoints/*")), process)
-        time.sleep(delays.uniform(0.0, 3.0))
-        process.send_signal(signal.SIGKILL)
-        assert process.wait(SECONDS) == -signal.SIGKILL, process.communicate()
+        with start(killed, scale, "--resume") as process:
+            # Only the first one has to wait for a checkpoint, the others have one.
+            wait_until(lambda: is_running(killed) and any(killed.glob("checkpoints/*")), process)
+            # Some while they compile, some between two evaluations, whatever they are doing there.
+            if i % 3 < 2:
+                rows = num_rows(killed)
+                wait_until(lambda rows=rows: num_rows(killed) > rows, process)
+            time.sleep(chance.uniform(0.0, 0.3))
+            process.send_signal(signal.SIGKILL)
+            assert process.wait(SECONDS) == -signal.SIGKILL, process.communicate()
         steps.append(tn.training.load(killed).step)
-    process = start(killed, scale, "--resume")
-    assert process.wait(600) == 0, process.communicate()
+    finish(start(killed, scale, "--resume"))
     assert steps == sorted(steps)
     assert steps[-1] > 0
     for one, other in zip(arrays_of(killed), arrays_of(undisturbed), strict=True):
@@ -91,10 +102,10 @@ def test_fifty_kills(start, tmp_path):
 
 def test_ctrl_c_says_how_to_go_on(start, tmp_path):
     out = tmp_path / "run"
-    process = start(out, "paper")
-    wait_until(lambda: is_running(out) and any(out.glob("checkpoints/*")), process)
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=SECONDS)
+    with start(out, "paper") as process:
+        wait_until(lambda: is_running(out) and any(out.glob("checkpoints/*")), process)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert output == ""
     assert "go on with `--resume`" in errors

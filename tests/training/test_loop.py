@@ -128,16 +128,16 @@ def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(finished, tmp_path):
     stopped = tmp_path / "stopped"
 
     def interrupt(progress):
-        if progress.step == 3:
+        if progress.step == 1:
             signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(Interrupted, match="step 3 of 16; go on with `--resume`"):
+    with pytest.raises(Interrupted, match="step 1 of 16; go on with `--resume`"):
         tn.training.train(smoke(), Tiny(), stopped, watch=interrupt)
     assert signal.getsignal(signal.SIGINT) is before
     directory = tn.training.RunDirectory(stopped)
     assert directory.status()["state"] == "stopped"
-    assert tn.training.load(stopped).step == 3
+    assert tn.training.load(stopped).step == 1
     with pytest.raises(ConfigError, match="--resume"):
         tn.training.train(smoke(), Tiny(), stopped)
     tn.training.train(smoke(), Tiny(), stopped, resume=True)
