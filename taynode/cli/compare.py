@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ..training.config import ConfigError
+from .tables import console
 
 
 def compare(
@@ -35,7 +36,6 @@ def compare(
     if json_output:
         print(as_json(rows))
         return
-    from rich.console import Console
-
-    Console().print(as_rich(rows))
+    screen = console()
+    screen.print(as_rich(rows, width=screen.width))
     print(f"Page: {page}")

@@ -1,12 +1,19 @@
 """Tables on the terminal."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 
+def console() -> Any:
+    """Of standard output: files and pipes have no width, so nothing is cut off there."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=240)
+
+
 def print_rows(rows: Sequence[dict[str, Any]], title: str | None = None) -> None:
     """Print rows with the same keys; numbers to the right."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -17,7 +24,7 @@ def print_rows(rows: Sequence[dict[str, Any]], title: str | None = None) -> None
     for row in rows:
         # As `Text`: square brackets are no markup.
         table.add_row(*(Text(_show(value)) for value in row.values()))
-    Console().print(table)
+    console().print(table)
 
 
 def _show(value: Any) -> str:

@@ -106,13 +106,20 @@ def as_markdown(rows: Sequence[dict[str, Any]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
-def as_rich(rows: Sequence[dict[str, Any]]) -> Any:
-    """The table for a terminal: a `rich.table.Table`."""
+# What fits on a terminal of 80 characters.
+WIDE = 160
+MOST_IMPORTANT = ("run", "weight", "test_error", "test_loss", "test_nfe", "train_seconds")
+
+
+def as_rich(rows: Sequence[dict[str, Any]], *, width: int | None = None) -> Any:
+    """The table for a terminal: a `rich.table.Table`; of the columns only those that fit."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(header_style="bold", row_styles=("", "dim") if len(rows) > 8 else ())
     columns = used_columns(rows)
+    if width is not None and width < WIDE:
+        columns = [column for column in columns if column.key in MOST_IMPORTANT]
     for column in columns:
         table.add_column(column.title, justify="left" if column.is_text else "right")
     for row in rows:
