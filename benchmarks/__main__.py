@@ -1,7 +1,7 @@
 """`python -m benchmarks`: measure everything, on one core and on all of them.
 
 With `--write`, the tables go into README.md. With `--cores N`, only N cores are measured; with
-`--only solve` or `--only taylor`, only that part.
+`--only taylor`, `--only solve` or `--only loop`, only that part.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 
 
 README = pathlib.Path(__file__).with_name("README.md")
-PARTS = ("taylor", "solve")
+PARTS = ("taylor", "solve", "loop")
 
 
 def measure(part: str, num_cores: int) -> str:
@@ -23,11 +23,11 @@ def measure(part: str, num_cores: int) -> str:
 
     from rich.console import Console
 
-    from . import solve, taylor
+    from . import loop, solve, taylor
     from .measure import machine
 
     console = Console(stderr=True)
-    sections = taylor.sections(console) if part == "taylor" else solve.sections(console)
+    sections = {"taylor": taylor, "solve": solve, "loop": loop}[part].sections(console)
     return "\n\n".join([f"### On {num_cores} of {os.cpu_count()} cores\n\n{machine()}.", *sections])
 
 

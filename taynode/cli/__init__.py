@@ -29,6 +29,8 @@ app.command(
 )
 app.command("taynode.cli.compare:compare", help="A table of some runs, and the page about them.")
 app.command("taynode.cli.report:report", help="One HTML page about some runs, which opens offline.")
+app.command("taynode.cli.sample:sample", help="Draw samples from a trained flow.")
+app.command("taynode.cli.sample:density", help="Draw the density of a trained flow in the plane.")
 app.command(data)
 data.command(
     "taynode.cli.data:list_",

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from ..training.config import positive, SolveConfig
 from ..training.records import RunDirectory
+from .loaded import load_run
 from .tables import print_rows
 
 
@@ -72,18 +73,11 @@ def evaluate_run(
     run: Path, how: SolveConfig, *, split: str = "test", samples: int | None = None
 ) -> dict[str, Any]:
     """The same as plain numbers."""
-    import jax
-
+    # Tolerances below the resolution of single precision are of no use.
+    loaded = load_run(run, double=min(how.rtol, how.atol) < 1e-7)
     from ..training.evaluate import Evaluator
 
-    config = RunDirectory(run).config()
-    # Tolerances below the resolution of single precision are of no use.
-    if config.precision == "float64" or min(how.rtol, how.atol) < 1e-7:
-        jax.config.update("jax_enable_x64", True)
-    from ..training.loading import load
-
-    loaded = load(run, precision="float64" if jax.config.read("jax_enable_x64") else None)
-    evaluator = Evaluator(loaded.task, how, seed=config.seed)
+    evaluator = Evaluator(loaded.task, how, seed=loaded.config.seed)
     data = getattr(loaded.data, split)
     report = evaluator.report(loaded.model, data, samples)
     return {**report, **evaluator.penalties(loaded.model, data)}

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from .registry import RemoteFile
 
 
-State: TypeAlias = Literal["ok", "missing", "truncated", "corrupt", "unreadable"]
+State: TypeAlias = Literal["ok", "missing", "truncated", "corrupt", "unreadable", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,16 @@ def check(path: Path | None, file: RemoteFile) -> FileStatus:
         detail = f"expected SHA-256 {file.sha256}, got {found}"
         return FileStatus(file.name, "corrupt", path, detail)
     return FileStatus(file.name, "ok", path, f"{size} bytes, SHA-256 {found}")
+
+
+def unknown(path: Path | None, names: tuple[str, ...]) -> FileStatus:
+    """The same for a file that was fetched by hand, under one of these names."""
+    if path is None:
+        return FileStatus(names[0], "missing", None, f"expected {' or '.join(names)}, got no file")
+    detail = "there is no published checksum to compare with"
+    if path.is_file():
+        try:
+            detail += f"; {path.stat().st_size} bytes, SHA-256 {sha256(path)}"
+        except OSError as error:
+            return FileStatus(path.name, "unreadable", path, str(error))
+    return FileStatus(path.name, "unknown", path, detail)

@@ -21,6 +21,9 @@ class DataSet:
 
     - `folder`: name of the subfolder that holds the files, in the cache and in `TAYNODE_DATA`.
     - `package`: the Python package that contains the data, if nothing is to be downloaded.
+    - `by_hand`: names of the files that the user has to get from the source, if there is no
+        checksum by which a download could be told from a damaged one. One name out of every group
+        is needed, and the first that is there is used.
     """
 
     name: str
@@ -30,6 +33,7 @@ class DataSet:
     folder: str
     files: tuple[RemoteFile, ...] = ()
     package: str | None = None
+    by_hand: tuple[tuple[str, ...], ...] = ()
 
     @property
     def size(self) -> int:
@@ -48,6 +52,11 @@ def _mirrored(mirrors: tuple[str, ...], name: str, sha256: str, size: int) -> Re
     return RemoteFile(name, tuple(mirror + name for mirror in mirrors), sha256, size)
 
 
+def archives(name: str) -> tuple[str, ...]:
+    """As it is published, as it may have been packed again, and unpacked."""
+    return tuple(name + end for end in [".tar.gz", ".tgz", ".tar.xz", ".tar", ".zip", ""])
+
+
 _MNIST = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
@@ -63,6 +72,14 @@ DATA_SETS: dict[str, DataSet] = {
             source="https://archive.ics.uci.edu/dataset/80",
             folder="digits",
             package="sklearn",
+        ),
+        DataSet(
+            name="miniboone",
+            description="36,488 events of a detector of neutrinos, of 43 features each",
+            license="CC BY 4.0",
+            source="https://doi.org/10.24432/C5QC87",
+            folder="miniboone",
+            by_hand=(("data.npy", "MiniBooNE_PID.txt", "miniboone_partial.npz"),),
         ),
         DataSet(
             name="mnist",
@@ -95,6 +112,19 @@ DATA_SETS: dict[str, DataSet] = {
                     "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
                     4_542,
                 ),
+            ),
+        ),
+        DataSet(
+            name="physionet2012",
+            description="8,000 patients in intensive care, 48 hours of 37 measurements",
+            license="ODC-BY 1.0",
+            source="https://physionet.org/content/challenge-2012/1.0.0/",
+            folder="physionet2012",
+            by_hand=(
+                archives("set-a"),
+                archives("set-b"),
+                ("Outcomes-a.txt",),
+                ("Outcomes-b.txt",),
             ),
         ),
     ]

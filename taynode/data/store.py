@@ -89,18 +89,54 @@ def locate(
             return download(file, folder / owner.folder / file.name, progress=report)
     except DataError as error:
         again = f"To try again, run `taynode data fetch {owner.name}`"
-        raise DataError(f"{problem} {error} {again}, {_otherwise(owner)}") from error
+        raise DataError(f"{problem} {error} {again}, or {_elsewhere(owner)}") from error
+
+
+def find_by_hand(data_set: DataSet, names: tuple[str, ...]) -> Path | None:
+    """The first of these files or folders that is in `TAYNODE_DATA` or in the cache."""
+    local, cache = local_folder(), cache_folder()
+    folders = [] if local is None else [local / data_set.folder, local]
+    if cache is not None:
+        folders.append(cache / data_set.folder)
+    paths = (folder / name for name in names for folder in folders)
+    return next((path for path in paths if path.exists()), None)
+
+
+def locate_by_hand(name: str) -> list[Path]:
+    """Paths of what the user has put there, one for every group of names in the registry.
+
+    Nothing is downloaded, and there is no checksum to compare with. Raises `DataError` if
+    something is missing.
+    """
+    owner = data_set(name)
+    return [require_by_hand(owner, names) for names in owner.by_hand]
+
+
+def require_by_hand(owner: DataSet, names: tuple[str, ...]) -> Path:
+    """The first of these files or folders; raises `DataError` if there is none."""
+    path = find_by_hand(owner, names)
+    if path is not None:
+        return path
+    cache = cache_folder()
+    place = "" if cache is None else f"put it into {cache / owner.folder}, or "
+    raise DataError(
+        f"{owner.name} is missing: got no {' or '.join(names)} in {_places()}. It has to be "
+        f"fetched by hand: get it from {owner.source}, then {place}{_elsewhere(owner)}"
+    )
 
 
 def _problem(status: FileStatus) -> str:
     """What is wrong with a file."""
     if status.path is None:
-        local, cache = local_folder(), cache_folder()
-        places = f"{VARIABLE} ({'not set' if local is None else local})"
-        if cache is not None:
-            places += f" and the cache ({cache})"
-        return f"{status.name} is missing: {status.detail} in {places}."
+        return f"{status.name} is missing: {status.detail} in {_places()}."
     return f"{status.path} is {status.state}: {status.detail}."
+
+
+def _places() -> str:
+    """Where was looked."""
+    local, cache = local_folder(), cache_folder()
+    places = f"{VARIABLE} ({'not set' if local is None else local})"
+    return places if cache is None else f"{places} and the cache ({cache})"
 
 
 def _advice(owner: DataSet, status: FileStatus) -> str:
@@ -108,9 +144,9 @@ def _advice(owner: DataSet, status: FileStatus) -> str:
     if status.state == "unreadable":
         return "Make it readable, or delete it."
     if status.state == "missing":
-        return f"Run `taynode data fetch {owner.name}`, {_otherwise(owner)}"
+        return f"Run `taynode data fetch {owner.name}`, or {_elsewhere(owner)}"
     return f"Delete it, then run `taynode data fetch {owner.name}` or put the published file there."
 
 
-def _otherwise(owner: DataSet) -> str:
-    return f"or set {VARIABLE} to a folder that has it, flat or in a subfolder {owner.folder}."
+def _elsewhere(owner: DataSet) -> str:
+    return f"set {VARIABLE} to a folder that has it, flat or in a subfolder {owner.folder}."

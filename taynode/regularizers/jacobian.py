@@ -1,8 +1,9 @@
 """B: the Frobenius norm of the vector field's Jacobian, estimated with one random direction."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,15 @@ from .base import AbstractRegularizer, everything, mean_square, select
 
 DISTRIBUTIONS = {"rademacher": jr.rademacher, "gaussian": jr.normal}
 FORMS = ("vjp", "jvp")
+
+
+@runtime_checkable
+class HasJacobianProduct(Protocol):
+    """A vector field that computes a product of a random direction with its Jacobian anyway."""
+
+    def jacobian_product(self, t: Scalar, y: Y, args: Args, direction: Y) -> tuple[Y, Any]:
+        """The slope, and the product: with the direction that is given, or one of its own."""
+        ...
 
 
 class JacobianFrobenius(AbstractRegularizer):
@@ -30,6 +40,9 @@ class JacobianFrobenius(AbstractRegularizer):
         their trace, or `"jvp"` for $J \varepsilon$. Both have the same expectation.
     - `where`: which part of the state is charged; all of it by default. The Jacobian is then that
         of this part with respect to itself.
+
+    A vector field with a method `jacobian_product(t, y, args, direction)`, such as that of
+    `tn.models.ContinuousFlow`, is asked for the product instead.
     """
 
     noise: str = eqx.field(static=True, default="rademacher", kw_only=True)
@@ -66,6 +79,10 @@ class JacobianFrobenius(AbstractRegularizer):
     ) -> tuple[Y, Any]:
         """The slope, and the mean square of the product of Jacobian and direction."""
         direction = mask(self.where, state)
+        own = _with_product(vector_field)
+        if own is not None and self.form == "vjp":
+            slope, product = own.jacobian_product(t, y, args, direction)
+            return slope, mean_square(jtu.tree_leaves(product))
         field = lambda y: vector_field(t, y, args)
         if self.form == "vjp":
             slope, transpose = jax.vjp(field, y)
@@ -73,6 +90,13 @@ class JacobianFrobenius(AbstractRegularizer):
         else:
             slope, product = jax.jvp(field, (y,), (direction,))
         return slope, mean_square(select(self.where, product))
+
+
+def _with_product(vector_field: VectorField) -> HasJacobianProduct | None:
+    """The vector field, or that within the term whose method it is, if it has a product."""
+    term = getattr(vector_field, "__self__", None)
+    field = term.vector_field if isinstance(term, dfx.ODETerm) else vector_field
+    return field if isinstance(field, HasJacobianProduct) else None
 
 
 def mask(where: Callable[[Y], Any], direction: Y) -> Y:

@@ -14,6 +14,7 @@ from ..training.config import ConfigError
 from . import palette
 from .cards import make_cards
 from .command import reproduce
+from .densities import density_panels
 from .figures import describe, metric_figure, nfe_figure, tradeoff_figure
 from .formats import setting
 from .groups import flatten, Group, group_runs
@@ -85,6 +86,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
     rows = table_rows(runs)
     columns = used_columns(rows)
     panels = draw_paths(groups)
+    densities = density_panels(groups)
     training = _training(groups)
     histograms = histogram_figures(groups)
     homes = {run.name: group for group in groups for run in group.runs}
@@ -95,6 +97,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
     figures |= {
         f"paths-{i}": figure for i, (_, figure) in enumerate(panels.figures if panels else [])
     }
+    figures |= {f"density-{i}": figure for i, (_, _, figure) in enumerate(densities)}
     return {
         "title": f"{', '.join(dict.fromkeys(group.task for group in groups))}: "
         + " and ".join(_title(groups)),
@@ -116,6 +119,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
         "training": training,
         "panels": panels,
         "scale": _scale(panels),
+        "densities": densities,
         "histograms": list(histograms),
         "settings": _settings([(g, g.title, _settings_of(g)) for g in groups]),
         "machines": _settings([(homes[r.name], r.name, flatten(r.environment)) for r in runs]),

@@ -10,6 +10,12 @@
 - `path_derivative` (K, N, T): root mean square over the state of the first to the K-th derivative.
 - `step_times` (N, S): where the solver's accepted steps end, filled up with NaN.
 - `path_labels` (N,): the classes, where there are any.
+
+Of flows in the plane, or of images, also
+
+- `plane_data`, `plane_samples` (N, 2), or `image_data`, `image_samples` (N, H, W, 1): test samples,
+  and new ones.
+- `density_axis` (M,), `density` (M, M): the density in the plane on a grid.
 """
 
 import os
@@ -27,6 +33,13 @@ def derivative_order(regularizer: str) -> int:
     """Which derivative to show for a regularizer: the K of `r2` to `r8`, otherwise 3."""
     name, order = regularizer[:1], regularizer[1:]
     return int(order) if name == "r" and order.isdigit() and int(order) > 1 else DEFAULT_ORDER
+
+
+def sheet(images: np.ndarray) -> np.ndarray:
+    """Images (N, H, W, 1) as one, in as many rows as columns."""
+    side = int(len(images) ** 0.5)
+    rows = [np.concatenate(list(images[i * side : (i + 1) * side, ..., 0]), 1) for i in range(side)]
+    return np.concatenate(rows)
 
 
 def write_samples(directory: Path, arrays: dict[str, np.ndarray]) -> Path:

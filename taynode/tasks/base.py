@@ -30,10 +30,15 @@ class Batch(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What to train on, and what to test on: pytrees of arrays with samples first."""
+    """What to train on, and what to test on: pytrees of arrays with samples first.
+
+    If there is something to validate on, the model of the lowest loss on that is the one that is
+    tested in the end.
+    """
 
     train: Any
     test: Any
+    valid: Any = None
 
 
 def as_data(split: Any) -> Data:
@@ -49,6 +54,8 @@ class AbstractTask(abc.ABC):
 
     name: ClassVar[str]
     description: ClassVar[str] = ""
+    # That of the run, for tasks whose data or model depend on it.
+    scale: str = "laptop"
 
     @abc.abstractmethod
     def defaults(self, scale: str) -> TrainConfig:
@@ -66,12 +73,28 @@ class AbstractTask(abc.ABC):
     def loss(self, model: Any, batch: Any, solve: Any, key: Any) -> Outcome:
         """Apply the model to a batch, solving with `solve(vector_field, y0, key=key)`."""
 
+    def charged(self, y: Any) -> Any:
+        """Which part of the solver's state is regularized; all of it by default."""
+        return y
+
+    def more_metrics(self, model: Any, batch: Any, solve: Any, key: Any) -> dict[str, Any]:
+        """Further metrics of a batch, which are of no use in training; none by default."""
+        del model, batch, solve, key
+        return {}
+
 
 # By name: where the class is, so that nothing is imported before it is needed.
 TASKS = {
     "toy": "taynode.tasks.toy:Toy",
     "digits": "taynode.tasks.digits:Digits",
     "mnist": "taynode.tasks.mnist:Mnist",
+    "density2d": "taynode.tasks.density2d:TwoMoons",
+    "density2d-pinwheel": "taynode.tasks.density2d:Pinwheel",
+    "density2d-checkerboard": "taynode.tasks.density2d:Checkerboard",
+    "density2d-gaussians": "taynode.tasks.density2d:EightGaussians",
+    "density2d-rings": "taynode.tasks.density2d:Rings",
+    "miniboone": "taynode.tasks.miniboone:Miniboone",
+    "mnist-flow": "taynode.tasks.mnist_flow:MnistFlow",
 }
 
 

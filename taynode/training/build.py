@@ -1,5 +1,6 @@
 """From the names in a configuration to the things themselves."""
 
+from collections.abc import Callable
 from typing import Any
 
 import diffrax as dfx
@@ -25,13 +26,17 @@ ADJOINTS = {
     "direct": dfx.DirectAdjoint,
     "backsolve": dfx.BacksolveAdjoint,
 }
-# What is reported of every model, whatever it was trained with.
-REPORTED: dict[str, AbstractRegularizer] = {
-    "r2": TotalDerivative(order=2),
-    "r3": TotalDerivative(order=3),
-    "kinetic": KineticEnergy(),
-    "jacobian": JacobianFrobenius(),
-}
+Where = Callable[[Any], Any]
+
+
+def reported(where: Where) -> dict[str, AbstractRegularizer]:
+    """What is reported of every model, whatever it was trained with."""
+    return {
+        "r2": TotalDerivative(order=2, where=where),
+        "r3": TotalDerivative(order=3, where=where),
+        "kinetic": KineticEnergy(where=where),
+        "jacobian": JacobianFrobenius(where=where),
+    }
 
 
 def make_solve(
@@ -50,19 +55,21 @@ def make_solve(
     )
 
 
-def make_regularizer(config: RegularizerConfig) -> AbstractRegularizer | None:
-    """The regularizer, or none."""
+def make_regularizer(config: RegularizerConfig, where: Where) -> AbstractRegularizer | None:
+    """The regularizer of a part of the state, or none."""
     name = config.name
     if name == "none":
         return None
     if name == "rnode":
-        return RNODE(config.kinetic, config.jacobian)
+        return RNODE(config.kinetic, config.jacobian, where=where)
     simple = {
         "kinetic": KineticEnergy,
         "jacobian": JacobianFrobenius,
         "directional": DirectionalDerivative,
     }
-    return simple[name]() if name in simple else TotalDerivative(order=int(name[1:]))
+    if name in simple:
+        return simple[name](where=where)
+    return TotalDerivative(order=int(name[1:]), where=where)
 
 
 def make_quadrature(config: RegularizerConfig, *, joint: bool) -> AbstractQuadrature:
@@ -96,6 +103,8 @@ def make_optimizer(
         schedule = optax.piecewise_constant_schedule(rate, drops)
     else:
         schedule = optax.exponential_decay(rate, 1, config.decay, end_value=rate / 10)
+    if config.warmup:
+        schedule = _warmed_up(schedule, config.warmup)
     make = {
         "adam": lambda: optax.adam(schedule),
         "adamax": lambda: optax.adamax(schedule),
@@ -106,6 +115,11 @@ def make_optimizer(
     if config.clip is not None:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip), optimizer)
     return optimizer
+
+
+def _warmed_up(schedule: optax.Schedule, num_steps: int) -> optax.Schedule:
+    """A schedule that rises from zero within its first steps."""
+    return lambda step: schedule(step) * jnp.minimum(1.0, (step + 1) / num_steps)
 
 
 def float_dtype(config: TrainConfig) -> Any:

@@ -142,6 +142,7 @@ class OptimizerConfig:
     - `boundaries`: for `steps`: the epochs after which it is divided by ten.
     - `decay`: for `exponential`: the factor per step, down to a tenth.
     - `momentum`: of `sgd`; the decay of squares of `rmsprop`.
+    - `warmup`: for how many steps the learning rate rises from zero.
     - `weight_decay`: the factor of half the sum of squares of all parameters in the loss.
     - `clip`: the largest norm of the gradient; none by default.
     """
@@ -152,6 +153,7 @@ class OptimizerConfig:
     boundaries: tuple[int, ...] = ()
     decay: float = 0.999
     momentum: float = 0.9
+    warmup: int = 0
     weight_decay: float = 0.0
     clip: float | None = None
 

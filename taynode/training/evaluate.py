@@ -12,7 +12,7 @@ import numpy as np
 
 from ..quadrature import Augmented
 from ..regularizers import AbstractRegularizer
-from .build import make_solve, REPORTED
+from .build import make_solve, reported
 from .config import SolveConfig
 from .step import make_evaluation
 
@@ -42,9 +42,11 @@ class Evaluator:
     ):
         self.key = jr.key(seed)
         self.plain = eqx.filter_jit(make_evaluation(task, make_solve(config)))
-        reported = REPORTED | ({} if regularizer is None else {"penalty": regularizer})
-        charged = make_solve(config, regularizer=reported, quadrature=Augmented())
-        self.charged = eqx.filter_jit(make_evaluation(task, charged))
+        regularizers = reported(task.charged)
+        if regularizer is not None:
+            regularizers["penalty"] = regularizer
+        charged = make_solve(config, regularizer=regularizers, quadrature=Augmented())
+        self.charged = eqx.filter_jit(make_evaluation(task, charged, more=False))
 
     def samples(self, model: Any, data: Any, num_samples: int | None = None) -> Any:
         """What is known of each sample, as arrays."""

@@ -41,18 +41,19 @@ def load(path: str | Path, *, precision: str | None = None) -> Run:
     checkpoints = Checkpoints(
         directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )
-    restored = checkpoints.restore(training.state)
+    restored = checkpoints.restore(training.saved)
     if restored is None:
         raise ConfigError(f"{path} has no checkpoint to load a model from.")
-    training.state = restored.state
+    training.saved = restored.state
     dtype = np.dtype(precision or config.precision)
     if dtype == np.float64 and not jax.config.read("jax_enable_x64"):
         raise ConfigError(
             '`precision` "float64" needs `jax.config.update("jax_enable_x64", True)`.'
         )
     cast = lambda x: x.astype(dtype) if _is_floating(x) else x
-    model = jtu.tree_map(cast, training.model)
-    data = jtu.tree_map(cast, (training.train_data, training.test_data))
+    model = jtu.tree_map(cast, training.final_model)
+    parts = training.train_data, training.test_data, training.valid_data
+    data = jtu.tree_map(cast, parts)
     from ..tasks.base import Data
 
     return Run(model, config, task, Data(*data), restored.step)

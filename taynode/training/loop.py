@@ -72,9 +72,9 @@ def train(
     checkpoints = Checkpoints(
         directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )
-    restored = checkpoints.restore(training.state) if resume else None
+    restored = checkpoints.restore(training.saved) if resume else None
     if restored is not None:
-        training.state = restored.state
+        training.saved = restored.state
         training.train_seconds = restored.info["train_seconds"]
         training.compile_seconds = restored.info["compile_seconds"]
     step = None if restored is None else restored.step
@@ -151,7 +151,7 @@ class _Loop:
     def _save(self, step: int) -> None:
         times = ("train_seconds", "compile_seconds")
         info = {name: getattr(self.training, name) for name in times}
-        self.checkpoints.save(step, self.training.state, info=info)
+        self.checkpoints.save(step, self.training.saved, info=info)
 
     def _tell(self, progress: Progress) -> None:
         if self.watch is not None:
@@ -160,17 +160,23 @@ class _Loop:
 
 def _write_samples(training: Training, directory: RunDirectory) -> None:
     """Paths and evaluations of single samples, for the page."""
+    from ..models import ContinuousFlow
+    from ..report.flows import flow_arrays
     from ..report.paths import trace
     from ..report.samples import derivative_order, write_samples
 
     config = training.config
     arrays = trace(
         training.task,
-        training.model,
+        training.final_model,
         config.evaluation,
         training.train_data,
         training.test_data,
         order=derivative_order(config.regularizer.name),
         evaluator=training.evaluator,
     )
+    if isinstance(training.final_model, ContinuousFlow):
+        arrays |= flow_arrays(
+            training.task, training.final_model, config.evaluation, training.test_data
+        )
     write_samples(directory.path, arrays)

@@ -1,7 +1,7 @@
 """A run in progress: everything that is needed to take its next step."""
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,6 +25,15 @@ from .step import make_step, StepRecord, TrainState
 
 # At the end the test set is evaluated as a whole, and the training set up to this.
 LAST_TRAIN_SAMPLES = 5000
+VALID_SAMPLES = 5000
+
+
+class Best(NamedTuple):
+    """The model of the lowest loss on the validation set, and when it was."""
+
+    arrays: Any
+    loss: float
+    step: int
 
 
 def data_order(seed: int, epoch: int, num_samples: int) -> np.ndarray:
@@ -42,9 +51,11 @@ class Training:
                 '`precision` "float64" needs `jax.config.update("jax_enable_x64", True)` before '
                 "anything else."
             )
+        task.scale = config.scale
         split = task.load()
-        self.train_data, self.test_data = (
-            jtu.tree_map(self._on_device, part) for part in (split.train, split.test)
+        self.train_data, self.test_data, self.valid_data = (
+            jtu.tree_map(self._on_device, part)
+            for part in (split.train, split.test, getattr(split, "valid", None))
         )
         self.num_samples = jtu.tree_leaves(self.train_data)[0].shape[0]
         if config.batch_size > self.num_samples:
@@ -72,7 +83,10 @@ class Training:
         arrays, self.static = eqx.partition(model, eqx.is_array)
         opt_state = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
         self.state = TrainState(arrays, opt_state, jnp.zeros((), jnp.int32))
-        regularizer = make_regularizer(config.regularizer)
+        # A copy, since the buffers of the state are given away.
+        first = Best(jtu.tree_map(jnp.copy, arrays), np.inf, 0)
+        self.best = None if self.valid_data is None else first
+        regularizer = make_regularizer(config.regularizer, task.charged)
         self.weight = make_weight(config.regularizer, self.num_steps)
         solve = make_solve(
             config.training,
@@ -103,6 +117,20 @@ class Training:
     def model(self) -> Any:
         """The model as it is now."""
         return eqx.combine(self.state.arrays, self.static)
+
+    @property
+    def final_model(self) -> Any:
+        """The model that training is for: the best one, if there is something to tell by."""
+        return self.model if self.best is None else eqx.combine(self.best.arrays, self.static)
+
+    @property
+    def saved(self) -> Any:
+        """Everything that a run goes on from, as a pytree."""
+        return self.state if self.best is None else (self.state, self.best)
+
+    @saved.setter
+    def saved(self, saved: Any) -> None:
+        self.state, self.best = (saved, None) if self.best is None else saved
 
     def indices(self, step: int) -> np.ndarray:
         """Which samples a step is made on."""
@@ -136,8 +164,9 @@ class Training:
 
     def row(self, step: int) -> dict[str, Any]:
         """Evaluate, and make a row of the metrics."""
-        model, evaluator, some = self.model, self.evaluator, self.config.eval_samples
-        last = step == self.num_steps
+        evaluator, some, last = self.evaluator, self.config.eval_samples, step == self.num_steps
+        validation = self._validate(step)
+        model = self.final_model if last else self.model
         reports = {
             "train": evaluator.report(
                 model, self.train_data, max(some, LAST_TRAIN_SAMPLES) if last else some
@@ -150,6 +179,7 @@ class Training:
             "epoch": step / self.steps_per_epoch,
             "seed": self.config.seed,
             **flat,
+            **validation,
             **evaluator.penalties(model, self.test_data),
             "weight": float(np.asarray(self.weight(step))),
             "train_seconds": self.train_seconds,
@@ -157,3 +187,12 @@ class Training:
             "compile_seconds": self.compile_seconds,
             "forward_seconds": evaluator.forward_seconds(model, self.test_data),
         }
+
+    def _validate(self, step: int) -> dict[str, Any]:
+        """Keep the model if it is the best so far."""
+        if self.best is None:
+            return {}
+        loss = self.evaluator.report(self.model, self.valid_data, VALID_SAMPLES)["loss"]
+        if loss < self.best.loss:
+            self.best = Best(jtu.tree_map(jnp.copy, self.state.arrays), loss, step)
+        return {"valid_loss": loss, "best_step": self.best.step}

@@ -115,17 +115,23 @@ def make_step(
     return step
 
 
-def make_evaluation(task: Any, solve: Solve):
-    """A function `(model, batch, key) -> (Sample, penalties)`, over samples, each solved alone."""
+def make_evaluation(task: Any, solve: Solve, *, more: bool = True):
+    """A function `(model, batch, key) -> (Sample, penalties)`, over samples, each solved alone.
+
+    Without `more`, the metrics are only those that come with the loss.
+    """
 
     def evaluate(model: Any, batch: Any, key: Any) -> tuple[Sample, Any]:
         def each(sample, key):
-            outcome = task.loss(model, _batch_of_one(sample), solve, key)
+            batch = _batch_of_one(sample)
+            outcome = task.loss(model, batch, solve, key)
             stats = outcome.solution.stats
+            metrics = outcome.metrics | (
+                task.more_metrics(model, batch, solve, key) if more else {}
+            )
             failed = jnp.invert(_okay(outcome.solution.result))
-            return Sample(
-                outcome.loss, outcome.metrics, stats["nfe"], stats["num_steps"], failed
-            ), stats.get("penalty")
+            known = Sample(outcome.loss, metrics, stats["nfe"], stats["num_steps"], failed)
+            return known, stats.get("penalty")
 
         size = jtu.tree_leaves(batch)[0].shape[0]
         return jax.vmap(each)(batch, jr.split(key, size))

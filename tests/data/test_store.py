@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_read(local, monkeypatch):
 
 def test_unknown_names(toy):
     for call in fetch, verify:
-        with pytest.raises(DataError, match=r"no data set 'tyo'. There are: digits, mnist, toy"):
+        with pytest.raises(DataError, match=r"no data set 'tyo'. There are: digits, .*, toy"):
             call("tyo")
     with pytest.raises(DataError, match=r"toy has no file other.bin"):
         store.locate("toy", "other.bin")
@@ -161,6 +161,45 @@ def test_the_list(small_mnist, cache):
 def test_embedded_data_needs_no_files():
     assert fetch("digits") == []
     assert verify("digits") == []
+
+
+def test_files_that_are_fetched_by_hand(cache, tmp_path, monkeypatch):
+    message = (
+        r"handy is missing: got no best or good in TAYNODE_DATA \(not set\) and the cache \(.*\). "
+        r"It has to be fetched by hand: get it from here, then put it into .*handy-folder, or set "
+        r"TAYNODE_DATA to a folder that has it, flat or in a subfolder handy-folder."
+    )
+    groups = (("best", "good"), ("other",))
+    handy = registry.DataSet("handy", "", "CC0", "here", "handy-folder", by_hand=groups)
+    monkeypatch.setitem(registry.DATA_SETS, "handy", handy)
+    where = lambda: {x.name: x for x in list_data()}["handy"].where
+    with pytest.raises(DataError, match=message):
+        fetch("handy")
+    assert where() == "not here"
+    assert [x.state for x in verify("handy")] == ["missing", "missing"]
+    assert verify("handy")[0].detail == "expected best or good, got no file"
+
+    folder = cache / "handy-folder"
+    folder.mkdir(parents=True)
+    (folder / "good").write_bytes(b"good")
+    with pytest.raises(DataError, match="handy is missing: got no other"):
+        fetch("handy")
+    assert where() == f"{folder} (1 of 2 files)"
+    (folder / "other").mkdir()
+    assert fetch("handy") == [folder / "good", folder / "other"]
+    assert where() == str(folder)
+
+    # The better file wins, wherever it is; of two that are as good, the one of the user.
+    own = tmp_path / "own"
+    own.mkdir()
+    monkeypatch.setenv("TAYNODE_DATA", str(own))
+    (own / "good").write_bytes(b"mine")
+    assert fetch("handy")[0] == own / "good"
+    (folder / "best").write_bytes(b"best")
+    assert fetch("handy")[0] == folder / "best"
+    states = verify("handy")
+    assert [x.state for x in states] == ["unknown", "unknown"]
+    assert states[0].detail.startswith("there is no published checksum to compare with; 4 bytes")
 
 
 def test_packages_that_are_not_installed(site, toy, local, monkeypatch):

@@ -29,7 +29,7 @@ def test_names_of_solvers_are_those_that_can_be_made():
 
 @pytest.mark.parametrize("name", REGULARIZERS)
 def test_every_regularizer_can_be_made(name):
-    made = make_regularizer(RegularizerConfig(name, 1.0))
+    made = make_regularizer(RegularizerConfig(name, 1.0), lambda y: y)
     assert (made is None) == (name == "none")
 
 

@@ -1,0 +1,57 @@
+"""Time series that are generated: oscillators, seen now and then."""
+
+import numpy as np
+
+from .series import Series
+
+
+def oscillators(
+    num: int,
+    *,
+    seed: int,
+    num_times: int = 60,
+    noise: float = 0.05,
+    observed: float = 0.5,
+    num_channels: int = 2,
+) -> Series:
+    """Oscillators with amplitudes of up to 1, of which half lose energy; labels are zero.
+
+    All share the same irregular times, from 0 to 1. Frequencies are 1 to 3 per unit of time, and
+    every channel lags the one before by a quarter of a period.
+
+    **Arguments:**
+
+    - `noise`: standard deviation of the Gaussian noise on what is observed.
+    - `observed`: share of entries that are observed outside the gaps. Each series has one gap, of
+        0.1 to 0.3 units of time, in which nothing is. The first time is observed always, so that
+        no series is empty.
+    """
+    if num_times < 2:
+        raise ValueError(f"There must be at least 2 times, got {num_times}.")
+    if not 0 <= observed <= 1:
+        raise ValueError(f"The share that is observed must be in [0, 1], got {observed}.")
+    random = np.random.default_rng(seed)
+    # Irregular, but never so close that single precision could not tell two of them apart.
+    steps = 0.2 + random.standard_exponential(num_times - 1)
+    times = np.concatenate([[0.0], np.cumsum(steps) / np.sum(steps)])
+
+    def draw(low: float, high: float) -> np.ndarray:
+        """One number for every series."""
+        return random.uniform(low, high, (num, 1, 1))
+
+    damping = np.where(draw(0.0, 1.0) < 0.5, 0.0, draw(0.5, 2.0))
+    angle = 2 * np.pi * draw(1.0, 3.0) * times[:, None] + draw(0.0, 2 * np.pi)
+    angle = angle - np.pi / 2 * np.arange(num_channels)
+    values = draw(0.5, 1.0) * np.exp(-damping * times[:, None]) * np.cos(angle)
+    values = values + noise * random.standard_normal(values.shape)
+
+    begin = draw(0.1, 0.7)
+    in_gap = (times[:, None] > begin) & (times[:, None] < begin + draw(0.1, 0.3))
+    mask = (random.random(values.shape) < observed) & ~in_gap
+    mask[:, 0] = True
+    return Series(
+        times=times.astype(np.float32),
+        values=np.where(mask, values, 0).astype(np.float32),
+        mask=mask,
+        labels=np.zeros(num, np.int32),
+    )

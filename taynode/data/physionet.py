@@ -1,0 +1,152 @@
+"""PhysioNet 2012: patients in intensive care, measured when there was occasion to."""
+
+import contextlib
+import os
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from . import store
+from .errors import DataError
+from .physionet_files import digest, patient_files
+from .physionet_parse import NUM_SLOTS, PARAMETERS, parse_outcomes, parse_patients, Records
+from .registry import archives, data_set
+from .series import Series, SeriesSplit
+
+
+# To be raised whenever the same files would be parsed into something else.
+VERSION = 1
+SETS = "a", "b", "c"
+
+
+def load_physionet(
+    *, sets: tuple[str, ...] = ("a", "b"), seed: int = 0, num_patients: int | None = None
+) -> SeriesSplit:
+    """The first 48 hours of patients in intensive care, by the hour; labels are 1 for a death.
+
+    Every channel is one of 37 measurements, averaged over what lies nearest to each hour. It is
+    scaled by its extremes in the training part, x -> (x - low) / (high - low), or shifted to zero
+    if it is constant there. What no patient of the training part has cannot be scaled, and so is
+    left out of the test part. A few patients have no measurements at all.
+
+    **Arguments:**
+
+    - `sets`: of the challenge; each has 4,000 patients. For every set, its patients have to be in
+        `TAYNODE_DATA` or in the cache as an archive `set-a.tar.gz` (`.tgz`, `.tar.xz`, `.tar`,
+        `.zip`) or as a folder `set-a`. Labels come from `Outcomes-a.txt`, and are -1 without it.
+    - `seed`: determines the split: 80 % of the patients are to train on, 20 % to test on.
+    - `num_patients`: how many to use, chosen at random; by default all.
+
+    The parsed files are kept in the cache, so that only the first time takes a while.
+    """
+    # In one order, so that the split does not depend on how they were asked for.
+    chosen = sorted(set(sets))
+    if not chosen or not set(chosen) <= set(SETS):
+        got = ", ".join(map(repr, chosen)) or "none"
+        raise DataError(f"The sets of PhysioNet 2012 are {', '.join(SETS)}, got {got}.")
+    records = [load_records(name) for name in chosen]
+    labels = [load_labels(x, name) for x, name in zip(records, chosen, strict=True)]
+    ids, values, mask = (
+        np.concatenate([getattr(x, name) for x in records]) for name in ["ids", "values", "mask"]
+    )
+    if len(np.unique(ids)) != len(ids):
+        raise DataError(f"Sets {', '.join(chosen)} have patients in common. Get them again.")
+    train, test = split_patients(len(ids), seed=seed, num_patients=num_patients)
+    return _scale(values, mask, np.concatenate(labels), train, test)
+
+
+def load_records(name: str) -> Records:
+    """All patients of one set, from the cache of parsed files if they are there."""
+    path = store.require_by_hand(data_set("physionet2012"), archives(f"set-{name}"))
+    cache = store.cache_folder()
+    if cache is None:
+        return parse_patients(patient_files(path))
+    parsed = cache / "physionet2012" / f"parsed-{VERSION}-{digest(path)}.npz"
+    records = _read(parsed)
+    if records is None:
+        records = parse_patients(patient_files(path))
+        _write(parsed, records)
+    return records
+
+
+def load_labels(records: Records, name: str) -> np.ndarray:
+    """1 for patients who died in hospital, 0 for those who did not, -1 where it is unknown."""
+    path = store.find_by_hand(data_set("physionet2012"), (f"Outcomes-{name}.txt",))
+    outcomes = {} if path is None else parse_outcomes(path)
+    # A tar that was cut between two files looks sound.
+    lost = sorted(set(outcomes) - set(records.ids.tolist()))
+    if lost:
+        got = f"{len(lost)} of the {len(outcomes)} patients in {path}, such as {lost[0]}"
+        raise DataError(f"set-{name} is incomplete: it lacks {got}. Get it again.")
+    return np.array([outcomes.get(number, -1) for number in records.ids.tolist()], np.int32)
+
+
+def split_patients(
+    num: int, *, seed: int, num_patients: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which patients are to train on, and which to test on."""
+    num_used = num if num_patients is None else num_patients
+    if not 2 <= num_used <= num:
+        raise DataError(f"There are {num} patients, of which 2 or more are needed; got {num_used}.")
+    # Unlike `default_rng`, this stream is the same in all versions of numpy, so the split is too.
+    order = np.random.RandomState(seed).permutation(num)[:num_used]
+    num_train = num_used * 4 // 5
+    return order[:num_train], order[num_train:]
+
+
+def _scale(
+    values: np.ndarray, mask: np.ndarray, labels: np.ndarray, train: np.ndarray, test: np.ndarray
+) -> SeriesSplit:
+    seen = mask[train]
+    low = np.min(values[train], axis=(0, 1), where=seen, initial=np.inf)
+    high = np.max(values[train], axis=(0, 1), where=seen, initial=-np.inf)
+    is_known = low <= high
+    low, high = np.where(is_known, low, 0), np.where(is_known, high, 0)
+    width = np.where(high > low, high - low, 1)
+    times = np.linspace(0, 1, NUM_SLOTS, dtype=np.float32)
+
+    def part(chosen: np.ndarray) -> Series:
+        observed = mask[chosen] & is_known
+        scaled = np.where(observed, (values[chosen] - low) / width, 0)
+        return Series(times, scaled.astype(np.float32), observed, labels[chosen])
+
+    low, high = low.astype(np.float32), high.astype(np.float32)
+    return SeriesSplit(part(train), part(test), PARAMETERS, low, high)
+
+
+def _read(path: Path) -> Records | None:
+    """What was parsed before, if it is there and sound."""
+    try:
+        # Opened here, for numpy leaves a file open that it cannot make sense of.
+        with path.open("rb") as source, np.load(source, allow_pickle=False) as file:
+            ids, packed, observed = file["ids"], file["mask"], file["observed"]
+            shape = len(ids), NUM_SLOTS, len(PARAMETERS)
+            mask = np.unpackbits(packed, count=int(np.prod(shape))).astype(bool).reshape(shape)
+            values = np.zeros(shape, np.float32)
+            values[mask] = observed
+            return Records(ids, file["static"], values, mask, file["num_rows"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None
+
+
+def _write(path: Path, records: Records) -> None:
+    """Keep what was parsed. Few entries are observed, so the others are not stored."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as file:
+            np.savez(
+                file,
+                ids=records.ids,
+                static=records.static,
+                num_rows=records.num_rows,
+                mask=np.packbits(records.mask),
+                observed=records.values[records.mask],
+            )
+        part.replace(path)
+    except OSError:
+        # A cache that cannot be written costs time, and nothing else.
+        with contextlib.suppress(OSError):
+            part.unlink()

@@ -1,0 +1,226 @@
+"""Continuous normalizing flows against closed forms, Jacobians and each other."""
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from jax.scipy.linalg import expm
+
+import taynode as tn
+from taynode.models import (
+    ConcatSquashMLP,
+    ContinuousFlow,
+    ExactDivergence,
+    HutchinsonDivergence,
+    sample_part,
+    Solve,
+    TimeConv,
+)
+
+
+KEY = jr.key(0)
+TIGHT = Solve(stepsize_controller=dfx.PIDController(rtol=1e-9, atol=1e-9))
+
+
+class Linear(eqx.Module):
+    matrix: jax.Array
+
+    def __call__(self, t, z, args):
+        return z @ self.matrix.T
+
+
+def mlp(size=2, key=KEY):
+    return ConcatSquashMLP((size, 8, size), jnp.tanh, key=key)
+
+
+def normal_log_prob(z):
+    return -0.5 * jnp.sum(z**2 + jnp.log(2 * jnp.pi), axis=-1)
+
+
+@pytest.mark.parametrize("divergence", [ExactDivergence(), HutchinsonDivergence()])
+def test_linear_flow_is_a_normal_distribution(divergence):
+    matrix = jnp.array([[0.3, -0.5], [0.4, -0.2]])
+    # Random signs give the trace of a diagonal matrix exactly.
+    matrix = matrix if isinstance(divergence, ExactDivergence) else jnp.diag(jnp.diag(matrix))
+    x = jr.normal(KEY, (5, 2))
+    log_prob, _ = ContinuousFlow(Linear(matrix), (2,), divergence).log_prob(x, TIGHT, key=KEY)
+    expected = normal_log_prob(x @ expm(matrix).T) + jnp.trace(matrix)
+    np.testing.assert_allclose(log_prob, expected, rtol=1e-7)
+
+
+FIELDS = [(mlp(5), (5,)), (TimeConv((1, 3, 1), jnp.tanh, key=KEY), (4, 3, 1))]
+
+
+@pytest.mark.parametrize(("field", "shape"), FIELDS, ids=["perceptron", "convolution"])
+def test_exact_divergence_is_the_trace_of_the_jacobian(field, shape):
+    z, t = jr.normal(KEY, (3, *shape)), jnp.array(0.4)
+    slope, divergence = ExactDivergence()(lambda z: field(t, z), z, None, len(shape))
+    np.testing.assert_allclose(slope, field(t, z), rtol=1e-12)
+    size = int(np.prod(shape))
+    for row, found in zip(z, divergence, strict=True):
+        jacobian = jax.jacfwd(lambda z: field(t, z))(row).reshape(size, size)
+        np.testing.assert_allclose(found, jnp.trace(jacobian), rtol=1e-10)
+
+
+def test_exact_divergence_evaluates_the_field_in_one_batch():
+    """However many dimensions: one product per layer, and one for its tangent."""
+    z = jnp.zeros((3, 7))
+    field = mlp(7)
+    run = lambda z: ExactDivergence()(lambda z: field(jnp.array(0.1), z), z, None, 1)
+    assert count_products(run, z) == 4
+
+
+@pytest.mark.parametrize("noise", ["rademacher", "gaussian"])
+@pytest.mark.parametrize(("field", "shape"), FIELDS, ids=["perceptron", "convolution"])
+def test_hutchinson_is_unbiased(field, shape, noise):
+    z, t = jr.normal(KEY, (1, *shape)), jnp.array(0.4)
+    f = lambda z: field(t, z)
+    _, exact = ExactDivergence()(f, z, None, len(shape))
+    estimate = HutchinsonDivergence(noise)
+
+    def draw(key):
+        return estimate(f, z, estimate.draw(z, key), len(shape))[1][0]
+
+    values = np.asarray(jax.vmap(draw)(jr.split(jr.key(1), 4000)))
+    error = values.std() / len(values) ** 0.5
+    assert abs(values.mean() - exact[0]) < 4 * error
+    assert error > 0
+
+
+def test_density_integrates_to_one():
+    flow = ContinuousFlow(mlp(), (2,))
+    flow = eqx.tree_at(lambda m: m.vector_field.layers[-1].weight, flow, replace_fn=lambda w: 3 * w)
+    axis = jnp.linspace(-9.0, 9.0, 181)
+    grid = jnp.stack(jnp.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    solve = Solve(stepsize_controller=dfx.PIDController(rtol=1e-6, atol=1e-6))
+    log_prob, _ = flow.log_prob(grid, solve)
+    density = jnp.exp(log_prob)
+    # It is not the normal distribution that it began as.
+    assert jnp.abs(density - jnp.exp(normal_log_prob(grid))).max() > 0.01
+    assert abs(density.sum() * (axis[1] - axis[0]) ** 2 - 1) < 1e-3
+
+
+def test_there_and_back():
+    flow = ContinuousFlow(mlp(), (2,))
+    x = 2 * jr.normal(KEY, (20, 2))
+    solve = Solve(stepsize_controller=dfx.PIDController(rtol=1e-6, atol=1e-6))
+    paths, _ = flow.transport(x, jnp.array([0.0, 0.5, 1.0]), solve)
+    np.testing.assert_allclose(paths[0], x)
+    back, solution = flow.from_base(paths[-1], solve)
+    assert jnp.abs(back - x).max() < 1e-4
+    assert solution.stats["nfe"] > 0
+    samples, _ = flow.sample(KEY, 7, solve)
+    assert samples.shape == (7, 2)
+
+
+def test_samples_have_the_density():
+    """Means under samples and under the density agree."""
+    flow = ContinuousFlow(Linear(jnp.diag(jnp.array([0.5, -1.0]))), (2,))
+    samples, _ = flow.sample(KEY, 20_000)
+    expected = jnp.exp(jnp.array([-0.5, 1.0]))
+    np.testing.assert_allclose(samples.std(axis=0), expected, rtol=0.03)
+
+
+REGULARIZERS = {
+    "R_2": tn.TotalDerivative(2, where=sample_part),
+    "R_3": tn.TotalDerivative(3, where=sample_part),
+    "K": tn.KineticEnergy(where=sample_part),
+}
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+def test_charge_is_that_of_the_samples_alone(name):
+    flow = ContinuousFlow(mlp(), (2,))
+    x = jr.normal(KEY, (3, 2))
+    controller = dfx.PIDController(rtol=1e-9, atol=1e-9)
+    solve = Solve(stepsize_controller=controller, regularizer=REGULARIZERS[name])
+    _, solution = flow.log_prob(x, solve)
+    alone = eqx.tree_at(
+        lambda s: s.regularizer,
+        solve,
+        {"R_2": tn.TotalDerivative(2), "R_3": tn.TotalDerivative(3), "K": tn.KineticEnergy()}[name],
+    )
+    expected = alone(flow.vector_field, x).stats["penalty"]
+    np.testing.assert_allclose(solution.stats["penalty"], expected, rtol=1e-6)
+
+
+def count_products(fun, *args):
+    """Matrix products and convolutions after the compiler has merged equal ones."""
+    text = jax.jit(fun).lower(*args).compile().as_text()
+    return sum(" dot(" in line or " convolution(" in line for line in text.splitlines())
+
+
+def test_jacobian_penalty_shares_the_product_of_the_divergence():
+    flow = ContinuousFlow(mlp(6), (6,), HutchinsonDivergence())
+    x = jr.normal(KEY, (4, 6))
+    y, noise, t = (x, jnp.zeros(4)), flow.divergence.draw(x, KEY), jnp.array(0.3)
+    plain = lambda y: flow.field(t, y, noise)
+    for regularizer in (
+        tn.JacobianFrobenius(where=sample_part),
+        tn.RNODE(1.0, 1.0, where=sample_part),
+    ):
+        term = tn.regularized(dfx.ODETerm(flow.field), regularizer, y0=y, key=KEY)
+        both = lambda y, term=term: term.vf(t, (y, jnp.zeros(())), noise)
+        slope, rate = both(y)
+        for one, other in zip(slope, plain(y), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        product = flow.divergence.product(lambda z: flow.vector_field(t, z), x, noise)[1]
+        kinetic = jnp.mean(slope[0] ** 2) if isinstance(regularizer, tn.RNODE) else 0.0
+        np.testing.assert_allclose(rate, jnp.mean(product**2) + kinetic, rtol=1e-12)
+        assert count_products(both, y) == count_products(plain, y)
+
+
+QUADRATURES = {
+    "augmented": (tn.Augmented(), dfx.RecursiveCheckpointAdjoint()),
+    "sampled": (tn.Sampled(), dfx.RecursiveCheckpointAdjoint()),
+    "sampled, own times": (tn.Sampled(batch_axis=0), dfx.RecursiveCheckpointAdjoint()),
+    "sampled, direct": (tn.Sampled(), dfx.DirectAdjoint()),
+    "augmented, backsolve": (tn.Augmented(), dfx.BacksolveAdjoint()),
+    "backward, backsolve": (tn.Backward(), dfx.BacksolveAdjoint()),
+}
+QUICK = ["sampled, own times", "backward, backsolve"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in QUADRATURES],
+)
+def test_gradients_with_every_quadrature_and_adjoint(name):
+    quadrature, adjoint = QUADRATURES[name]
+    flow = ContinuousFlow(mlp(3), (3,), HutchinsonDivergence())
+    x = jr.normal(KEY, (4, 3))
+
+    def gradient(**options):
+        solve = Solve(stepsize_controller=dfx.PIDController(rtol=1e-7, atol=1e-7), **options)
+
+        @eqx.filter_jit
+        @eqx.filter_grad
+        def loss(flow):
+            log_prob, solution = flow.log_prob(x, solve, key=KEY)
+            return -jnp.mean(log_prob) + solution.stats.get("penalty", 0.0)
+
+        return loss(flow)
+
+    regularizer = tn.TotalDerivative(2, where=sample_part)
+    found = gradient(regularizer=regularizer, quadrature=quadrature, adjoint=adjoint)
+    plain = gradient()
+    change = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), found, plain)
+    assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(found))
+    assert max(jax.tree.leaves(change)) > 1e-6
+    if quadrature != tn.Sampled() and quadrature != tn.Sampled(batch_axis=0):
+        exact = gradient(regularizer=regularizer)
+        difference = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), found, exact)
+        assert max(jax.tree.leaves(difference)) < 1e-5
+
+
+def test_shape_is_checked():
+    with pytest.raises(ValueError, match=r"shape \(num, 2\), got \(3, 4\)"):
+        ContinuousFlow(mlp(), (2,)).log_prob(jnp.zeros((3, 4)))
+
+
+def test_hutchinson_needs_a_key():
+    with pytest.raises(ValueError, match="needs `key=`"):
+        ContinuousFlow(mlp(), (2,), HutchinsonDivergence()).log_prob(jnp.zeros((3, 2)))
