@@ -7,6 +7,15 @@ from .divergence import (
     HutchinsonDivergence as HutchinsonDivergence,
 )
 from .flow import ContinuousFlow as ContinuousFlow, sample_part as sample_part
+from .latent import (
+    AutonomousMLP as AutonomousMLP,
+    divergence_from_prior as divergence_from_prior,
+    evidence_bound as evidence_bound,
+    importance_bound as importance_bound,
+    LatentODE as LatentODE,
+    Reconstruction as Reconstruction,
+)
+from .recognition import RecurrentEncoder as RecurrentEncoder
 from .solve import Solve as Solve
 from .toy import ToyFlow as ToyFlow
 from .vector_fields import (

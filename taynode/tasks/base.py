@@ -15,11 +15,13 @@ class Outcome(NamedTuple):
     - `loss`: the mean over the batch, without any penalty.
     - `solution`: of the solve, from `solve(...)`; its penalty is added by the training loop.
     - `metrics`: further means over the batch, such as `{"error": ...}`.
+    - `weight`: of the batch in means over several, such as its number of observations.
     """
 
     loss: Any
     solution: Any
     metrics: dict[str, Any]
+    weight: Any = 1.0
 
 
 class Batch(NamedTuple):
@@ -73,6 +75,11 @@ class AbstractTask(abc.ABC):
     def loss(self, model: Any, batch: Any, solve: Any, key: Any) -> Outcome:
         """Apply the model to a batch, solving with `solve(vector_field, y0, key=key)`."""
 
+    def training_loss(self, model: Any, batch: Any, solve: Any, key: Any, epoch: Any) -> Outcome:
+        """The same for training, where it may depend on the epoch; by default it does not."""
+        del epoch
+        return self.loss(model, batch, solve, key)
+
     def charged(self, y: Any) -> Any:
         """Which part of the solver's state is regularized; all of it by default."""
         return y
@@ -94,6 +101,8 @@ TASKS = {
     "density2d-gaussians": "taynode.tasks.density2d:EightGaussians",
     "density2d-rings": "taynode.tasks.density2d:Rings",
     "miniboone": "taynode.tasks.miniboone:Miniboone",
+    "oscillators": "taynode.tasks.oscillators:Oscillators",
+    "physionet": "taynode.tasks.physionet:Physionet",
     "mnist-flow": "taynode.tasks.mnist_flow:MnistFlow",
 }
 

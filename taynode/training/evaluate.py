@@ -70,9 +70,10 @@ class Evaluator:
         """The means over samples, and the distribution of evaluations, as plain numbers."""
         samples = self.samples(model, data, num_samples)
         nfe = samples.nfe.astype(float)
+        mean = lambda x: float(np.average(x, weights=samples.weight))
         out = {
-            "loss": float(np.mean(samples.loss)),
-            **{name: float(np.mean(x)) for name, x in samples.metrics.items()},
+            "loss": mean(samples.loss),
+            **{name: mean(x) for name, x in samples.metrics.items()},
             "nfe": float(nfe.mean()),
             "nfe_std": float(nfe.std()),
             "nfe_max": int(nfe.max()),

@@ -101,6 +101,7 @@ class Training:
             self.weight,
             config.optimizer.weight_decay,
             joint=config.joint,
+            steps_per_epoch=self.steps_per_epoch,
         )
         self.compiled = jax.jit(step, donate_argnums=0)
         self.evaluator = Evaluator(

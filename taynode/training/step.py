@@ -46,20 +46,26 @@ class Sample(NamedTuple):
     nfe: Any
     num_steps: Any
     failed: Any
+    weight: Any
 
 
-def batched_loss(task: Any, model: Any, batch: Any, solve: Solve, key: Any, *, joint: bool):
-    """The loss, metrics, mean penalty, evaluations and failures of a batch."""
+def batched_loss(
+    task: Any, model: Any, batch: Any, solve: Solve, key: Any, epoch: Any, *, joint: bool
+):
+    """The loss, mean penalty, evaluations and failures of a batch."""
+    apply = lambda batch, key: task.training_loss(model, batch, solve, key, epoch)
     if joint:
-        outcome = task.loss(model, batch, solve, key)
+        outcome = apply(batch, key)
     else:
         size = jtu.tree_leaves(batch)[0].shape[0]
-        each = lambda sample, key: task.loss(model, _batch_of_one(sample), solve, key)
+        each = lambda sample, key: apply(_batch_of_one(sample), key)
         outcome = jax.vmap(each)(batch, jr.split(key, size))
     stats = outcome.solution.stats
     penalty = jnp.mean(jnp.asarray(stats.get("penalty", 0.0)))
     failed = jnp.sum(jnp.invert(_okay(outcome.solution.result)).astype(jnp.int32))
-    return jnp.mean(outcome.loss), penalty, jnp.mean(stats["nfe"].astype(penalty.dtype)), failed
+    weight = jnp.broadcast_to(jnp.asarray(outcome.weight, outcome.loss.dtype), outcome.loss.shape)
+    loss = jnp.sum(weight * outcome.loss) / jnp.sum(weight)
+    return loss, penalty, jnp.mean(stats["nfe"].astype(penalty.dtype)), failed
 
 
 def _okay(result: Any) -> Any:
@@ -80,6 +86,7 @@ def make_step(
     weight_decay: float,
     *,
     joint: bool,
+    steps_per_epoch: int,
 ):
     """A function `(state, data, indices, key) -> (state, record)`, to be compiled by the caller.
 
@@ -90,10 +97,13 @@ def make_step(
         batch = jtu.tree_map(lambda x: x[indices], data)
         model = eqx.combine(state.arrays, static)
         key = jr.fold_in(key, state.step)
+        epoch = state.step.astype(jnp.float32) / steps_per_epoch
 
         @eqx.filter_value_and_grad(has_aux=True)
         def objective(model):
-            loss, penalty, nfe, failed = batched_loss(task, model, batch, solve, key, joint=joint)
+            loss, penalty, nfe, failed = batched_loss(
+                task, model, batch, solve, key, epoch, joint=joint
+            )
             # The penalty is scaled in its own type, whatever the schedule computes in.
             with jax.numpy_dtype_promotion("standard"):
                 factor = jnp.asarray(weight(state.step), penalty.dtype)
@@ -130,7 +140,8 @@ def make_evaluation(task: Any, solve: Solve, *, more: bool = True):
                 task.more_metrics(model, batch, solve, key) if more else {}
             )
             failed = jnp.invert(_okay(outcome.solution.result))
-            known = Sample(outcome.loss, metrics, stats["nfe"], stats["num_steps"], failed)
+            weight = jnp.asarray(outcome.weight, outcome.loss.dtype)
+            known = Sample(outcome.loss, metrics, stats["nfe"], stats["num_steps"], failed, weight)
             return known, stats.get("penalty")
 
         size = jtu.tree_leaves(batch)[0].shape[0]

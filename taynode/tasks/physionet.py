@@ -1,0 +1,60 @@
+"""PhysioNet 2012: two days of patients in intensive care, by the paper's latent ODE."""
+
+from typing import Any, ClassVar
+
+from ..data.physionet import load_physionet
+from ..models.latent import LatentODE
+from ..training.config import OptimizerConfig, SolveConfig, TrainConfig
+from .base import Data
+from .latent import AbstractLatent, SeriesBatch
+
+
+NUM_CHANNELS = 37
+
+
+class Physionet(AbstractLatent):
+    """8,000 patients, 37 measurements, 49 hours; 48,147 parameters."""
+
+    name: ClassVar[str] = "physionet"
+    description: ClassVar[str] = "PhysioNet 2012, the paper's latent ODE"
+
+    def defaults(self, scale: str) -> TrainConfig:
+        """At `paper`: Adamax, 100 epochs of batches of 50, tolerance 1.4e-8."""
+        adamax = OptimizerConfig("adamax", 1e-2, schedule="exponential", decay=0.999)
+        if scale == "paper":
+            exact = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
+            return TrainConfig(
+                task=self.name,
+                scale=scale,
+                epochs=100,
+                batch_size=50,
+                precision="float64",
+                training=exact,
+                evaluation=exact,
+                optimizer=adamax,
+                num_evaluations=20,
+            )
+        smoke = scale == "smoke"
+        tolerance = SolveConfig(rtol=1e-5, atol=1e-5)
+        return TrainConfig(
+            task=self.name,
+            scale=scale,
+            epochs=1 if smoke else 60,
+            batch_size=50,
+            training=tolerance,
+            evaluation=tolerance,
+            optimizer=adamax,
+            num_evaluations=1 if smoke else 6,
+            eval_samples=50 if smoke else 200,
+        )
+
+    def load(self) -> Data:
+        """All patients at `paper`; a quarter, or a few, at smaller scales."""
+        num = {"smoke": 250, "laptop": 4000, "paper": None}[self.scale]
+        split = load_physionet(seed=0, num_patients=num)
+        self.times = split.train.times
+        return Data(*(SeriesBatch(part.values, part.mask) for part in (split.train, split.test)))
+
+    def model(self, key: Any) -> LatentODE:
+        """The latent ODE."""
+        return LatentODE(NUM_CHANNELS, key=key)
