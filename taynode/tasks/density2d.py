@@ -22,13 +22,13 @@ class TwoMoons(AbstractDensity):
     density: ClassVar[str] = "two_moons"
 
     def defaults(self, scale: str) -> TrainConfig:
-        """Cosine-decayed Adam; batches of 500; tolerance 1e-5."""
+        """Cosine-decayed Adam; batches of 250; tolerance 1e-5."""
         tolerance = SolveConfig(rtol=1e-5, atol=1e-5)
         return TrainConfig(
             task=self.name,
             scale=scale,
-            epochs={"smoke": 1, "laptop": 50, "paper": 250}[scale],
-            batch_size=2000 if scale == "smoke" else 500,
+            epochs={"smoke": 1, "laptop": 25, "paper": 100}[scale],
+            batch_size=2000 if scale == "smoke" else 250,
             training=tolerance,
             evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 3e-3, schedule="cosine"),
@@ -42,8 +42,8 @@ class TwoMoons(AbstractDensity):
         return Data(train=make(NUM_TRAIN, seed=0), test=make(NUM_TEST, seed=1))
 
     def model(self, key: Any) -> ContinuousFlow:
-        """Three layers of 64, gated by time, with the exact divergence."""
-        field = ConcatSquashMLP((2, 64, 64, 64, 2), jnp.tanh, key=key)
+        """Two layers of 64, gated by time, with the exact divergence."""
+        field = ConcatSquashMLP((2, 64, 64, 2), jnp.tanh, key=key)
         return ContinuousFlow(field, (2,))
 
 
