@@ -1,14 +1,17 @@
 """Tasks: the paper's settings, and the paper's numbers at initialization."""
 
+import equinox as eqx
+import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
 import numpy as np
 import pytest
 
 from taynode.data import DataError
-from taynode.models import Solve
+from taynode.models import ContinuousFlow, Solve
 from taynode.solvers.names import SOLVERS as MADE
 from taynode.tasks import AbstractTask, find_task, TASKS
+from taynode.tasks.mnist_flow import bits_per_dim, from_logits, to_logits
 from taynode.training.build import make_regularizer
 from taynode.training.config import (
     from_dict,
@@ -43,14 +46,14 @@ def test_settings_of_every_task(name, scale):
     assert from_dict(TrainConfig, to_dict(settings)) == settings
 
 
-@pytest.mark.parametrize("name", ["toy", "digits"])
+@pytest.mark.parametrize("name", ["toy", "digits", "density2d", "oscillators"])
 def test_tasks_without_download(name):
     task = find_task(name)
-    train, test = task.load()
+    train, test, _ = task.load()
     model = task.model(jr.key(0))
     cast = lambda x: np.asarray(x, float) if np.issubdtype(x.dtype, np.floating) else x
     batch = jtu.tree_map(lambda x: cast(x[:4]), test)
-    outcome = task.loss(model, batch, Solve(), None)
+    outcome = eqx.filter_jit(task.loss)(model, batch, Solve(), jr.key(1))
     assert np.isfinite(outcome.loss)
     assert outcome.loss.shape == ()
     assert len(jtu.tree_leaves(train)[0]) > len(jtu.tree_leaves(test)[0]) >= 200
@@ -63,6 +66,34 @@ def test_settings_of_the_paper_for_mnist():
     assert (optimizer.name, optimizer.momentum, optimizer.learning_rate) == ("sgd", 0.9, 0.1)
     assert optimizer.boundaries == (60, 100, 140)
     assert settings.training == settings.evaluation == SolveConfig(rtol=1.4e-8, atol=1.4e-8)
+
+
+def test_settings_of_the_paper_for_flows():
+    settings = find_task("miniboone").defaults("paper")
+    assert (settings.epochs, settings.batch_size, settings.training.rtol) == (500, 1000, 1.4e-8)
+    # Steps, of which an epoch of 29,556 rows has 29.
+    assert [round(30 * x) for x in settings.optimizer.boundaries] == [9000, 12750]
+    settings = find_task("mnist-flow").defaults("paper")
+    assert (settings.epochs, settings.batch_size, settings.training.rtol) == (100, 200, 1e-5)
+    assert (settings.optimizer.warmup, settings.optimizer.boundaries) == (1000, (80,))
+    for name, count in (("miniboone", 820_612), ("mnist-flow", 76_810)):
+        task = find_task(name)
+        task.scale = "paper"
+        leaves = jtu.tree_leaves(eqx.filter(task.model(jr.key(0)), eqx.is_inexact_array))
+        assert sum(x.size for x in leaves) == count
+
+
+def test_images_as_logits_and_back():
+    images = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1)
+    z, change = to_logits(images, jr.key(0), float)
+    back = from_logits(z)
+    np.testing.assert_allclose(np.floor(back * 256), images)
+    # The change of volume is the product of slopes, here by finite differences of the inverse.
+    step = 1e-6
+    slopes = (from_logits(z + step) - from_logits(z - step)) / (2 * step)
+    np.testing.assert_allclose(change, [-np.log(slopes).sum()], rtol=1e-6)
+    # Uniform noise on 256 levels, and nothing learned, is 8 bits.
+    np.testing.assert_allclose(bits_per_dim(np.zeros(1), 16 * 16), [8.0])
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +118,15 @@ def test_mnist_at_initialization_is_that_of_the_paper(mnist):
     penalties = evaluator.penalties(model, data)
     assert penalties["kinetic"] == pytest.approx(0.21, rel=0.1)
     assert penalties["r2"] == pytest.approx(7.95e-3, rel=0.1)
+
+
+def test_flow_of_images_at_initialization_is_that_of_the_paper(mnist):
+    """Nothing moves yet: a standard normal density of logits, and steps that grow tenfold."""
+    task = find_task("mnist-flow")
+    task.scale = "paper"
+    images = task.load().test[:500]
+    # The last layer is zero at first, so nothing else matters.
+    model = ContinuousFlow(lambda t, z, args: jnp.zeros_like(z), (28, 28, 1))
+    outcome = eqx.filter_jit(task.loss)(model, images, Solve(), jr.key(1))
+    assert outcome.loss == pytest.approx(27.9, abs=0.1)
+    assert outcome.solution.stats["nfe"] == 44
