@@ -5,6 +5,7 @@ imported.
 """
 
 import os
+from pathlib import Path
 
 
 # Tests count evaluations and compare digits. JAX reads this when it is imported.
@@ -32,3 +33,17 @@ jax.config.update("jax_enable_compilation_cache", False)
 hypothesis.settings.register_profile("taynode", deadline=None)
 hypothesis.settings.register_profile("taynode-ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("taynode-ci" if os.environ.get("CI") else "taynode")
+
+
+# Each compiled program takes some of the memory maps that Linux gives to a process, 65,530 of them
+# by default. XLA crashes when there are none left, after some hundreds of tests.
+MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 30_000, 20
+_finished = 0
+
+
+def pytest_runtest_teardown():
+    """Forget compiled programs before there are too many of them."""
+    global _finished
+    _finished += 1
+    if _finished % EVERY == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()

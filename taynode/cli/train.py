@@ -129,6 +129,8 @@ def run(
     row = done.rows()[-1]
     if not quiet:
         print(summary(directory, row))
+        if task.data_label:
+            print(f"Data: {task.data_label}.")
     return row
 
 

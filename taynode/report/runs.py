@@ -24,6 +24,7 @@ class Run:
     rows: tuple[dict[str, Any], ...]
     samples: dict[str, np.ndarray]
     notes: tuple[str, ...]
+    state: str = ""
 
     @property
     def last(self) -> dict[str, Any]:
@@ -74,7 +75,10 @@ def read_run(path: Path, name: str | None = None) -> Run:
     status = RunDirectory(path).status()
     if status.get("state") == "failed":
         notes.append(f"Training failed. {status.get('message', '')}")
-    run = Run(name or path.name, config, environment, tuple(rows), samples, ())
+    if environment.get("data"):
+        notes.append(f"Data: {environment['data']}.")
+    state = str(status.get("state", ""))
+    run = Run(name or path.name, config, environment, tuple(rows), samples, (), state)
     return dataclasses.replace(run, notes=(*notes, *_doubts(run)))
 
 

@@ -33,6 +33,7 @@ COLUMNS = (
     Column("regularizer", "Regularizer", "What is charged", setting, is_text=True),
     Column("weight", "Weight", "Of the penalty in the loss", setting),
     Column("quadrature", "Quadrature", "How the charge is integrated", setting, is_text=True),
+    Column("state", "State", "How the run ended, if not well", setting, is_text=True),
     Column("seed", "Seed", "Of weights, order of data and noise", setting),
     Column("test_error", "Test error", "Share of samples classified wrongly", percent),
     Column("test_loss", "Test loss", "Mean, without the penalty", number),
@@ -66,6 +67,7 @@ def _row(run: Run) -> dict[str, Any]:
         "regularizer": run.regularizer.get("name"),
         "weight": run.regularizer.get("weight") if charged else None,
         "quadrature": run.regularizer.get("quadrature") if charged else None,
+        "state": run.state if run.state not in ("", "finished") else None,
         "seed": run.seed,
     }
     return told | {c.key: run.value(c.key) for c in COLUMNS if c.key not in told}

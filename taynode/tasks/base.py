@@ -58,6 +58,8 @@ class AbstractTask(abc.ABC):
     description: ClassVar[str] = ""
     # That of the run, for tasks whose data or model depend on it.
     scale: str = "laptop"
+    # What is to be said of the data wherever results are shown, if `load` finds that there is.
+    data_label: str = ""
 
     @abc.abstractmethod
     def defaults(self, scale: str) -> TrainConfig:

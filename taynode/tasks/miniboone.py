@@ -55,6 +55,7 @@ class Miniboone(AbstractDensity):
     def load(self) -> Data:
         """The rows, standardized; see `taynode.data.load_miniboone` for what they are."""
         rows = load_miniboone()
+        self.data_label = rows.label if rows.is_partial else ""
         return Data(train=rows.train, test=rows.test, valid=rows.valid)
 
     def model(self, key: Any) -> ContinuousFlow:

@@ -68,7 +68,7 @@ def train(
         )
     training = Training(config, task)
     if not directory.exists():
-        directory.create(config)
+        directory.create(config, task.data_label)
     checkpoints = Checkpoints(
         directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )

@@ -35,11 +35,12 @@ class RunDirectory:
         """Where checkpoints are."""
         return self.path / "checkpoints"
 
-    def create(self, config: TrainConfig) -> None:
-        """Make the directory and store the configuration."""
+    def create(self, config: TrainConfig, data_label: str = "") -> None:
+        """Make the directory and store the configuration, and what is special about the data."""
         self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / ENVIRONMENT, environment() | {"data": data_label})
+        # Last, since a run is there when this file is.
         write_json(self.path / CONFIG, to_dict(config))
-        write_json(self.path / ENVIRONMENT, environment())
 
     def exists(self) -> bool:
         """Whether there is a run."""

@@ -1,6 +1,5 @@
 """A training that is killed at any moment and resumed ends where it would have ended anyway."""
 
-import os
 import random
 import signal
 import subprocess
@@ -20,24 +19,19 @@ SECONDS = 120
 
 
 @pytest.fixture
-def start(tmp_path, monkeypatch):
-    """Starts `taynode train` as a process of its own, which compiles everything only once."""
+def start(monkeypatch):
+    """Starts `taynode train` as a process of its own.
+
+    They share what they have compiled: otherwise that would take nearly all of the time, and nearly
+    all kills.
+    """
     monkeypatch.chdir(HERE)
-    # Without it, compiling would take nearly all of the time, and nearly all kills.
-    cache = {
-        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    }
 
     def start(out, scale, *flags):
         command = [sys.executable, "-m", "taynode.cli", "train", "tiny_task:Tiny"]
         command += ["--scale", scale, "--out", str(out), *flags]
         pipe = subprocess.PIPE
-        environment = {**os.environ, **cache}
-        return subprocess.Popen(
-            command, cwd=HERE, env=environment, stdout=pipe, stderr=pipe, text=True
-        )
+        return subprocess.Popen(command, cwd=HERE, stdout=pipe, stderr=pipe, text=True)
 
     return start
 

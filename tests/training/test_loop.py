@@ -16,7 +16,7 @@ from taynode.training import Interrupted, TrainingFailed
 from taynode.training.config import ConfigError, OptimizerConfig, RegularizerConfig, SolveConfig
 from taynode.training.running import data_order, Training
 
-from .tiny_task import Tiny
+from .tiny_task import Tiny, WithValidation
 
 
 TIMES = {"train_seconds", "seconds_per_step", "compile_seconds", "forward_seconds"}
@@ -239,3 +239,33 @@ def test_ways_of_training(tmp_path, changes):
     assert rows[-1]["penalty"] > 0
     is_known = settings.regularizer.quadrature != "backward"
     assert (told[-1].penalty is not None) == is_known
+
+
+def test_best_model_on_the_validation_set_is_kept(tmp_path):
+    """Not the last one is tested, but the best."""
+    settings = dataclasses.replace(
+        WithValidation().defaults("smoke"),
+        epochs=40,
+        num_evaluations=10,
+        optimizer=OptimizerConfig("adam", 1e-2),
+        regularizer=RegularizerConfig(),
+    )
+    path = tmp_path / "run"
+
+    def interrupt(progress):
+        if progress.step == 144:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        tn.training.train(settings, WithValidation(), path, watch=interrupt)
+    tn.training.train(settings, WithValidation(), path, resume=True)
+    rows = tn.training.RunDirectory(path).rows()
+    losses = [row["valid_loss"] for row in rows]
+    best = int(np.argmin(losses))
+    assert 0 < best < len(rows) - 1, losses
+    assert rows[-1]["best_step"] == rows[best]["step"]
+    # They are the same points.
+    assert rows[-1]["test_loss"] == pytest.approx(losses[best], rel=1e-5)
+    run = tn.training.load(path)
+    out, _ = run.model(run.data.test.inputs)
+    assert np.mean((out - run.data.test.labels) ** 2) == pytest.approx(losses[best], rel=1e-2)

@@ -1,12 +1,14 @@
 """A task that trains in no time, for the tests of the loop and of the command line."""
 
+import dataclasses
 from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
-from taynode.models import ToyFlow
+from taynode.models import ConcatSquashMLP, ContinuousFlow, ToyFlow
 from taynode.tasks import AbstractTask, Batch, Data, Outcome
+from taynode.tasks.density import AbstractDensity
 from taynode.training.config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
 
 
@@ -44,3 +46,31 @@ class Tiny(AbstractTask):
     def loss(self, model, batch, solve, key):
         out, solution = model(batch.inputs, solve, key=key)
         return Outcome(jnp.mean((out - batch.labels) ** 2), solution, {})
+
+
+class WithValidation(Tiny):
+    """Validates and tests on half of the way that it learns to go, so it gets worse one day."""
+
+    name: ClassVar[str] = "tiny_task:WithValidation"
+
+    def load(self):
+        data = super().load()
+        inputs, labels = data.test
+        half = Batch(inputs, (inputs + labels) / 2)
+        return Data(data.train, test=half, valid=half)
+
+
+class TinyFlow(AbstractDensity):
+    """A shifted normal density in the plane."""
+
+    name: ClassVar[str] = "tiny_task:TinyFlow"
+
+    def defaults(self, scale):
+        return dataclasses.replace(Tiny().defaults(scale), task=self.name)
+
+    def load(self):
+        draw = lambda seed: np.random.default_rng(seed).normal(0.5, 0.7, (64, 2)).astype(np.float32)
+        return Data(draw(0), draw(1))
+
+    def model(self, key):
+        return ContinuousFlow(ConcatSquashMLP((2, 4, 2), jnp.tanh, key=key), (2,))
