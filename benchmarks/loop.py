@@ -31,10 +31,10 @@ def bare_seconds(training: Training) -> float:
     batches = [jax.numpy.asarray(training.indices(i)) for i in range(BLOCK)]
     start = time.perf_counter()
     for indices in batches:
-        training.state, record = training.compiled(
+        training.state, _ = training.compiled(
             training.state, training.train_data, indices, training.key
         )
-    jax.block_until_ready((training.state, record))
+    jax.block_until_ready(training.state)
     return time.perf_counter() - start
 
 
@@ -51,11 +51,12 @@ def measure(name: str, steps: int) -> list[Any]:
     training = training_of(name, steps)
     check = FailureCheck(training.num_steps, 1.0, training.indices, "")
     training.warm_up()
-    bare_seconds(training), loop_seconds(training, check)
     bare, loop = [], []
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS + 1):
         bare.append(bare_seconds(training))
         loop.append(loop_seconds(training, check))
+    # The first ones warm up.
+    bare, loop = bare[1:], loop[1:]
     ratio = statistics.median(b / a for a, b in zip(bare, loop, strict=True))
     spread = np.quantile([b / a for a, b in zip(bare, loop, strict=True)], [0.25, 0.75])
     return [name, steps, 1e3 * statistics.median(bare) / BLOCK, ratio, *spread]

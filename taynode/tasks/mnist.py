@@ -33,11 +33,12 @@ class Mnist(AbstractClassification):
         return TrainConfig(
             task=self.name,
             scale=scale,
-            epochs=1 if smoke else 8,
-            batch_size=1000 if smoke else 100,
+            epochs=1 if smoke else 4,
+            batch_size=1000 if smoke else 200,
             training=SolveConfig(solver="dopri5", steps=2 if smoke else 4),
             evaluation=SolveConfig(rtol=1e-5, atol=1e-5),
-            optimizer=OptimizerConfig("sgd", 0.1, schedule="cosine"),
+            # Of 0.003, 0.01 and 0.03, the one with which the unregularized model learns fastest.
+            optimizer=OptimizerConfig("adam", 3e-2, schedule="cosine"),
             num_evaluations=1 if smoke else 4,
             eval_samples=100 if smoke else 1000,
         )

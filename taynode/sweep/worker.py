@@ -1,0 +1,84 @@
+"""One job, in a process of its own: `python -m taynode.sweep.worker JOB.json DIRECTORY`."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..training.config import ConfigError, TrainConfig
+from ..training.records import RunDirectory, write_json
+from .plan import EvaluationConfig, Job, job_from_dict
+
+
+RESULT = "result.json"
+
+
+def main(words: list[str]) -> None:
+    """Do a job: `result.json` in its directory says how it went."""
+    job = job_from_dict(json.loads(Path(words[0]).read_text()))
+    write_json(Path(words[1]) / RESULT, do(job, Path(words[1])))
+
+
+def do(job: Job, directory: Path) -> dict[str, Any]:
+    """Train, or go on with it, and evaluate; a run that fails is a result, too."""
+    from ..training.checkpoints import CheckpointError
+    from ..training.failures import TrainingFailed
+
+    result = {"identity": job.identity, **job.as_dict(), "state": "finished", "message": ""}
+    try:
+        try:
+            _train(job.config, directory)
+        except (CheckpointError, ConfigError) as error:
+            # Nothing that is left of such a run can be trusted.
+            _clear(directory)
+            result["redone"] = str(error)
+            _train(job.config, directory)
+    except TrainingFailed as failure:
+        result |= {"state": "failed", "message": str(failure)}
+    run = RunDirectory(directory)
+    rows = run.rows()
+    result["row"] = rows[-1] if rows else {}
+    result["evaluations"] = {}
+    if result["state"] == "finished":
+        for evaluation in job.evaluations:
+            result["evaluations"][evaluation.name] = _evaluate(evaluation, directory)
+    return result
+
+
+def _clear(directory: Path) -> None:
+    for path in directory.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "job.json":
+            path.unlink()
+
+
+def _train(config: TrainConfig, directory: Path) -> None:
+    import jax
+
+    jax.config.update("jax_enable_x64", config.precision == "float64")
+    from ..tasks import find_task
+    from ..training.loop import train
+
+    train(config, find_task(config.task), directory, resume=True)
+
+
+def _evaluate(evaluation: EvaluationConfig, directory: Path) -> dict[str, Any]:
+    import jax
+
+    jax.config.update("jax_enable_x64", evaluation.precision == "float64")
+    from ..training.evaluate import Evaluator
+    from ..training.loading import load
+
+    run = load(directory, precision=evaluation.precision)
+    evaluator = Evaluator(run.task, evaluation.solve, seed=run.config.seed)
+    out = {}
+    for split in evaluation.splits:
+        report = evaluator.report(run.model, getattr(run.data, split), evaluation.samples)
+        out |= {f"{split}_{name}": value for name, value in report.items()}
+    return out
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
