@@ -158,6 +158,13 @@ def test_compare_has_a_table_and_a_page(taynode, runs, tmp_path):
     assert str(page) in text
 
 
+@pytest.mark.parametrize("command", ["density", "sample"])
+def test_other_models_have_no_density(taynode, runs, command):
+    code, _, err = taynode(command, runs[0])
+    assert code == 2
+    assert "is a ToyFlow and no flow: it has no density" in err
+
+
 def test_report_is_one_file(taynode, runs, tmp_path):
     page = tmp_path / "page.html"
     code, text, _ = taynode("report", *runs, "--out", page)

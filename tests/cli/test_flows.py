@@ -61,13 +61,3 @@ def test_page_shows_data_density_and_samples(run, tmp_path):
     assert "What the flow has learned" in page
     for i in range(3):
         assert f"density-{i}" in page
-
-
-def test_other_models_have_no_density(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(HERE)
-    task = tn.tasks.find_task("tiny_task:Tiny")
-    tn.training.train(task.defaults("smoke"), task, tmp_path / "run")
-    with pytest.raises(SystemExit) as stop:
-        main(["density", str(tmp_path / "run")])
-    assert stop.value.code == 2
-    assert "is a ToyFlow and no flow: it has no density" in capsys.readouterr().err

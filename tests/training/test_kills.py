@@ -1,5 +1,6 @@
 """A training that is killed at any moment and resumed ends where it would have ended anyway."""
 
+import os
 import random
 import signal
 import subprocess
@@ -19,19 +20,26 @@ SECONDS = 120
 
 
 @pytest.fixture
-def start(monkeypatch):
-    """Starts `taynode train` as a process of its own.
-
-    They share what they have compiled: otherwise that would take nearly all of the time, and nearly
-    all kills.
-    """
+def start(tmp_path, monkeypatch):
+    """Starts `taynode train` as a process of its own."""
     monkeypatch.chdir(HERE)
+    # They share what they have compiled: otherwise that would take nearly all of the time, and
+    # nearly all kills. Programs that may raise are not stored, so errors are NaN here.
+    shared = {
+        "EQX_ON_ERROR": "nan",
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
 
     def start(out, scale, *flags):
         command = [sys.executable, "-m", "taynode.cli", "train", "tiny_task:Tiny"]
         command += ["--scale", scale, "--out", str(out), *flags]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=HERE, stdout=pipe, stderr=pipe, text=True)
+        environment = {**os.environ, **shared}
+        return subprocess.Popen(
+            command, cwd=HERE, env=environment, stdout=pipe, stderr=pipe, text=True
+        )
 
     return start
 
