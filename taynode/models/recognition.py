@@ -76,11 +76,14 @@ class RecurrentEncoder(eqx.Module):
     - `num_channels`: of an observation.
     - `latent_size`: of the distribution.
     - `state_size`, `width`: of the cell.
+    - `moves`: whether the state moves by an ODE of its own from one time to the next, as in an
+        ODE-RNN; it takes a midpoint step for that. Then also times without observations matter.
     - `key`: a random key for the weights.
     """
 
     cell: GatedCell
     head: TwoLayers
+    drift: TwoLayers | None
     state_size: int = eqx.field(static=True)
 
     def __init__(
@@ -90,9 +93,11 @@ class RecurrentEncoder(eqx.Module):
         *,
         state_size: int = 40,
         width: int = 50,
+        moves: bool = False,
         key: Key,
     ):
-        cell_key, head_key = jr.split(key)
+        cell_key, head_key, drift_key = jr.split(key, 3)
+        self.drift = TwoLayers(state_size, width, state_size, key=drift_key) if moves else None
         self.cell = GatedCell(2 * num_channels + 1, state_size, width, key=cell_key)
         self.head = TwoLayers(2 * state_size, width, 2 * latent_size, key=head_key)
         self.state_size = state_size
@@ -112,15 +117,22 @@ class RecurrentEncoder(eqx.Module):
         gaps = _gaps(times, seen).astype(values.dtype)
 
         def step(state: tuple[Any, Any], x: Any) -> tuple[tuple[Any, Any], None]:
-            inputs, keep = x
-            mean, std = self.cell(inputs, *state)
+            inputs, keep, length = x
+            old_mean, old_std = state
+            if self.drift is not None:
+                middle = old_mean + 0.5 * length * self.drift(old_mean)
+                old_mean = old_mean + length * self.drift(middle)
+            mean, std = self.cell(inputs, old_mean, old_std)
             kept = keep[:, None]
-            return (jnp.where(kept, mean, state[0]), jnp.where(kept, std, state[1])), None
+            return (jnp.where(kept, mean, old_mean), jnp.where(kept, std, old_std)), None
 
         inputs = jnp.concatenate([values, observed, gaps[..., None]], axis=-1)
         start = jnp.zeros((len(values), self.state_size), values.dtype)
         swap = lambda x: jnp.swapaxes(x, 0, 1)
-        state, _ = jax.lax.scan(step, (start, start), (swap(inputs), swap(seen)), reverse=True)
+        lengths = jnp.diff(times, append=times[-1:]).astype(values.dtype)
+        state, _ = jax.lax.scan(
+            step, (start, start), (swap(inputs), swap(seen), lengths), reverse=True
+        )
         mean, std = jnp.split(self.head(jnp.concatenate(state, axis=-1)), 2, axis=-1)
         return mean, jnp.abs(std) + MIN_STD
 

@@ -21,6 +21,7 @@ from .groups import flatten, Group, group_runs
 from .headline import headlines
 from .histograms import histogram_figures
 from .runs import read_runs, Run
+from .series_figures import series_panels
 from .table import MISSING, show, table_rows, used_columns
 from .trajectories import draw_paths, Panels
 
@@ -86,7 +87,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
     rows = table_rows(runs)
     columns = used_columns(rows)
     panels = draw_paths(groups)
-    densities = density_panels(groups)
+    densities, series = density_panels(groups), series_panels(groups)
     training = _training(groups)
     histograms = histogram_figures(groups)
     homes = {run.name: group for group in groups for run in group.runs}
@@ -98,6 +99,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
         f"paths-{i}": figure for i, (_, figure) in enumerate(panels.figures if panels else [])
     }
     figures |= {f"density-{i}": figure for i, (_, _, figure) in enumerate(densities)}
+    figures |= {f"series-{i}": figure for i, (_, _, figure) in enumerate(series)}
     return {
         "title": f"{', '.join(dict.fromkeys(group.task for group in groups))}: "
         + " and ".join(_title(groups)),
@@ -120,6 +122,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
         "panels": panels,
         "scale": _scale(panels),
         "densities": densities,
+        "series": series,
         "histograms": list(histograms),
         "settings": _settings([(g, g.title, _settings_of(g)) for g in groups]),
         "machines": _settings([(homes[r.name], r.name, flatten(r.environment)) for r in runs]),

@@ -16,6 +16,13 @@ Of flows in the plane, or of images, also
 - `plane_data`, `plane_samples` (N, 2), or `image_data`, `image_samples` (N, H, W, 1): test samples,
   and new ones.
 - `density_axis` (M,), `density` (M, M): the density in the plane on a grid.
+
+Of models of time series
+
+- `series_times` (T,), `series_values` (N, T, C), `series_names` (C,): some series and channels, NaN
+  where nothing was observed.
+- `series_dense` (M,), `series_mean`, `series_low`, `series_high` (N, M, C): what the model says of
+  them, also behind the last time, and between which quantiles.
 """
 
 import os

@@ -53,6 +53,7 @@ class Physionet(AbstractLatent):
         num = {"smoke": 250, "laptop": 4000, "paper": None}[self.scale]
         split = load_physionet(seed=0, num_patients=num)
         self.times = split.train.times
+        self.channel_names = list(split.names)
         return Data(*(SeriesBatch(part.values, part.mask) for part in (split.train, split.test)))
 
     def model(self, key: Any) -> LatentODE:

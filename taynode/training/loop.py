@@ -160,10 +160,11 @@ class _Loop:
 
 def _write_samples(training: Training, directory: RunDirectory) -> None:
     """Paths and evaluations of single samples, for the page."""
-    from ..models import ContinuousFlow
+    from ..models import ContinuousFlow, LatentODE
     from ..report.flows import flow_arrays
     from ..report.paths import trace
     from ..report.samples import derivative_order, write_samples
+    from ..report.series import series_arrays
 
     config = training.config
     arrays = trace(
@@ -175,8 +176,7 @@ def _write_samples(training: Training, directory: RunDirectory) -> None:
         order=derivative_order(config.regularizer.name),
         evaluator=training.evaluator,
     )
-    if isinstance(training.final_model, ContinuousFlow):
-        arrays |= flow_arrays(
-            training.task, training.final_model, config.evaluation, training.test_data
-        )
+    more = {ContinuousFlow: flow_arrays, LatentODE: series_arrays}.get(type(training.final_model))
+    if more is not None:
+        arrays |= more(training.task, training.final_model, config.evaluation, training.test_data)
     write_samples(directory.path, arrays)

@@ -15,6 +15,7 @@ from taynode.models import (
     evidence_bound,
     importance_bound,
     LatentODE,
+    RecurrentEncoder,
     Solve,
 )
 from taynode.tasks.latent import AbstractLatent, SeriesBatch
@@ -147,6 +148,17 @@ def test_order_of_series_changes_nothing_but_the_order():
     means, others = (model.encoder(jnp.asarray(TIMES), *b) for b in (batch, shuffled))
     for one, other in zip(means, others, strict=True):
         np.testing.assert_allclose(one[order], other, rtol=1e-12)
+
+
+def test_state_of_the_encoder_may_move():
+    batch = series()
+    still, moving = (RecurrentEncoder(3, 4, moves=moves, key=KEY) for moves in (False, True))
+    assert still.drift is None
+    found = [encoder(jnp.asarray(TIMES), *batch) for encoder in (still, moving)]
+    assert jnp.abs(found[0][0] - found[1][0]).max() > 1e-6
+    # At most the distances of times matter.
+    later = moving(jnp.asarray(TIMES) + 0.5, *batch)
+    np.testing.assert_allclose(found[1][0], later[0], rtol=1e-10)
 
 
 def test_series_without_observations_is_harmless():
