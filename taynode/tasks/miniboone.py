@@ -50,6 +50,7 @@ class Miniboone(AbstractDensity):
             optimizer=OptimizerConfig("adam", 1e-3, schedule="cosine"),
             num_evaluations=1 if smoke else 15,
             eval_samples=100 if smoke else 300,
+            final_samples=300 if smoke else 4000,
         )
 
     def load(self) -> Data:

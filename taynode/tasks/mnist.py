@@ -43,6 +43,7 @@ class Mnist(AbstractClassification):
             optimizer=OptimizerConfig("sgd", 0.1),
             num_evaluations=1 if smoke else 4,
             eval_samples=100 if smoke else 1000,
+            final_samples=500 if smoke else 10_000,
         )
 
     def load(self) -> Data:

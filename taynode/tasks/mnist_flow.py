@@ -59,6 +59,7 @@ class MnistFlow(AbstractDensity):
             optimizer=OptimizerConfig("adam", 3e-3, schedule="cosine", warmup=100),
             num_evaluations=1 if smoke else 4,
             eval_samples=100,
+            final_samples=100 if smoke else 1000,
         )
 
     def load(self) -> Data:

@@ -175,7 +175,8 @@ class TrainConfig:
     - `joint`: solve a training batch with one step size, or each sample with its own.
     - `training`, `evaluation`: how to solve in each.
     - `num_evaluations`: how many times the model is evaluated, besides before the first step.
-    - `eval_samples`: of each split, in such an evaluation; all of them at the end.
+    - `eval_samples`: of each split, in such an evaluation.
+    - `final_samples`: of each split, in the last one.
     - `optimizer`, `regularizer`: see their own classes.
     """
 
@@ -190,13 +191,14 @@ class TrainConfig:
     evaluation: SolveConfig = SolveConfig()
     num_evaluations: int = 10
     eval_samples: int = 200
+    final_samples: int = 10_000
     optimizer: OptimizerConfig = OptimizerConfig()
     regularizer: RegularizerConfig = RegularizerConfig()
 
     def __post_init__(self):
         one_of("scale", self.scale, SCALES)
         one_of("precision", self.precision, PRECISIONS)
-        for name in ("epochs", "batch_size", "num_evaluations", "eval_samples"):
+        for name in ("epochs", "batch_size", "num_evaluations", "eval_samples", "final_samples"):
             positive(name, getattr(self, name))
 
 

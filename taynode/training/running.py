@@ -23,8 +23,6 @@ from .evaluate import Evaluator
 from .step import make_step, StepRecord, TrainState
 
 
-# At the end the test set is evaluated as a whole, and the training set up to this.
-LAST_TRAIN_SAMPLES = 5000
 VALID_SAMPLES = 5000
 
 
@@ -165,20 +163,19 @@ class Training:
 
     def row(self, step: int) -> dict[str, Any]:
         """Evaluate, and make a row of the metrics."""
-        evaluator, some, last = self.evaluator, self.config.eval_samples, step == self.num_steps
+        evaluator, config, last = self.evaluator, self.config, step == self.num_steps
+        count = config.final_samples if last else config.eval_samples
         validation = self._validate(step)
         model = self.final_model if last else self.model
         reports = {
-            "train": evaluator.report(
-                model, self.train_data, max(some, LAST_TRAIN_SAMPLES) if last else some
-            ),
-            "test": evaluator.report(model, self.test_data, None if last else some),
+            "train": evaluator.report(model, self.train_data, count),
+            "test": evaluator.report(model, self.test_data, count),
         }
         flat = {f"{split}_{k}": v for split, report in reports.items() for k, v in report.items()}
         return {
             "step": step,
             "epoch": step / self.steps_per_epoch,
-            "seed": self.config.seed,
+            "seed": config.seed,
             **flat,
             **validation,
             **evaluator.penalties(model, self.test_data),
