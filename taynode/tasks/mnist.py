@@ -36,7 +36,7 @@ class Mnist(AbstractClassification):
         return TrainConfig(
             task=self.name,
             scale=scale,
-            epochs=1 if smoke else 5,
+            epochs=1 if smoke else 12,
             batch_size=1000 if smoke else 100,
             training=SolveConfig(solver="dopri5", steps=2 if smoke else 4),
             evaluation=SolveConfig(rtol=1e-5, atol=1e-5),
