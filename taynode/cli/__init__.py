@@ -44,6 +44,11 @@ data.command(
     help="Check the files of a data set against their checksums.",
 )
 
+paper = App(name="paper", help="The paper, reproduced: its figures and tables, and its claims.")
+app.command(paper)
+paper.command("taynode.cli.paper:list_", name="list", help="What studies there are.")
+paper.command("taynode.cli.paper:run", name="run", help="Do some studies, or all.")
+
 
 def main(words: Sequence[str] | None = None) -> None:
     """The entry point: runs a command, and turns errors into messages and exit codes.

@@ -1,0 +1,113 @@
+"""Figure 1: a flow that maps z to z + z^3, as it comes out and with R_3."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..sweep.plan import Job
+from ..training.config import RegularizerConfig
+from .statistics import of_group, spread
+from .study import AbstractStudy, Claim, verdict
+
+
+ARMS = {"none": RegularizerConfig(), "r3": RegularizerConfig("r3", 1e-3)}
+TITLES = {"none": "unregularized", "r3": "third derivative regularized"}
+
+
+class Toy(AbstractStudy):
+    """Trajectories with the solver's steps, and the third derivative as color."""
+
+    name: ClassVar[str] = "fig1-toy"
+    title: ClassVar[str] = "The same map, learned without and with regularization"
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """Both arms, for all seeds."""
+        from ..tasks import find_task
+
+        defaults = find_task("toy").defaults(scale)
+        return [
+            Job(dataclasses.replace(defaults, regularizer=arm, seed=seed))
+            for arm in ARMS.values()
+            for seed in seeds
+        ]
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """Errors and evaluations of both arms, and the paths of the first seed."""
+        del scale
+        arms = {name: of_group(results, regularizer=name) for name in ARMS}
+        return {
+            name: {
+                "mse": [result["row"]["test_loss"] for result in arm],
+                "nfe": [result["row"]["test_nfe"] for result in arm],
+                "r3": [result["row"]["r3"] for result in arm],
+                "paths": _paths(arm[0]),
+            }
+            for name, arm in arms.items()
+        }
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """Two panels with common axes and colors."""
+        import numpy as np
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.collections import LineCollection
+        from matplotlib.colors import LogNorm
+
+        every = np.concatenate([np.ravel(numbers[name]["paths"]["derivative"]) for name in ARMS])
+        every = every[every > 0]
+        norm = LogNorm(*np.quantile(every, [0.05, 0.995]))
+        for axes, name in zip(figure.subplots(1, 2, sharey=True), ARMS, strict=True):
+            paths = numbers[name]["paths"]
+            times = np.array(paths["times"])
+            for states, derivative, steps in zip(
+                paths["states"], paths["derivative"], paths["steps"], strict=True
+            ):
+                points = np.column_stack([times, states])
+                lines = LineCollection(
+                    list(np.stack([points[:-1], points[1:]], axis=1)), cmap="magma_r", norm=norm
+                )
+                lines.set_array(np.array(derivative)[:-1])
+                axes.add_collection(lines)
+                axes.plot(steps, np.interp(steps, times, states), "k.", markersize=2.5)
+            nfe = spread(numbers[name]["nfe"])
+            axes.set(title=f"{TITLES[name]}\nNFE {nfe}", xlabel="time", xlim=(0, 1))
+            axes.autoscale(axis="y")
+        figure.axes[0].set_ylabel("z")
+        shades = ScalarMappable(norm, "magma_r")
+        figure.colorbar(shades, ax=figure.axes, label="size of the third derivative")
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """The same fit, in fewer evaluations."""
+        plain, regular = numbers["none"], numbers["r3"]
+        mean = lambda values: sum(values) / len(values)
+        fit = mean(regular["mse"]) / mean(plain["mse"])
+        saved = 1 - mean(regular["nfe"]) / mean(plain["nfe"])
+        return [
+            Claim(
+                "Regularizing the third derivative fits the same map",
+                "no number",
+                f"mean square error {spread(plain['mse'])} and {spread(regular['mse'])}",
+                verdict(fit <= 2),
+            ),
+            Claim(
+                "It needs fewer evaluations",
+                "no number",
+                f"{spread(plain['nfe'])} and {spread(regular['nfe'])}: {saved:.0%} fewer",
+                verdict(saved > 0.05),
+            ),
+        ]
+
+
+def _paths(result: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    from ..report.samples import read_samples
+
+    arrays = read_samples(Path(result["directory"]))
+    steps = [row[np.isfinite(row)].tolist() for row in arrays["step_times"]]
+    return {
+        "times": arrays["path_times"].tolist(),
+        "states": arrays["path_states"][..., 0].tolist(),
+        "derivative": arrays["path_derivative"][2].tolist(),
+        "steps": steps,
+    }

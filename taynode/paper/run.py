@@ -1,0 +1,85 @@
+"""Runs a study from its jobs to its figure."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..sweep.executor import AbstractExecutor
+from ..sweep.results import result_of, run_jobs, write_table
+from ..training.config import ConfigError
+from ..training.records import write_json
+from .study import AbstractStudy, Claim
+
+
+Watch = Callable[[int, int, str], None]
+
+
+def run_study(
+    study: AbstractStudy,
+    root: Path,
+    *,
+    scale: str,
+    seeds: Sequence[int],
+    executor: AbstractExecutor,
+    watch: Watch | None = None,
+) -> list[Claim]:
+    """Do what is missing, then write the numbers, the claims and the figure.
+
+    **Arguments:**
+
+    - `study`: which.
+    - `root`: where everything goes: `runs/`, `runs.jsonl`, and `NAME.json`, `.svg` and `.png`.
+    - `scale`, `seeds`: of its runs.
+    - `executor`: who does them.
+    - `watch`: is told how many of how many runs are done, and what went wrong with the last.
+    """
+    jobs, runs = study.jobs(scale, seeds), root / "runs"
+    total = len({job.identity for job in jobs})
+    for count, (_, _, error) in enumerate(run_jobs(jobs, runs, executor), start=1):
+        if watch is not None:
+            watch(count, total, error)
+    found = [(job, result_of(job, runs)) for job in jobs]
+    missing = [job.identity for job, result in found if result is None]
+    if missing:
+        raise ConfigError(
+            f"{len(missing)} of the runs of {study.name} have no result, such as {missing[0]}; "
+            f"see error.txt in its directory in {runs}. Call it again to try them again."
+        )
+    results = [
+        result | {"directory": str(job.directory(runs))}
+        for job, result in found
+        if result is not None
+    ]
+    if jobs:
+        write_table(jobs, runs)
+    numbers = study.numbers(results, scale)
+    claims = study.claims(numbers)
+    told = {
+        "study": study.name,
+        "title": study.title,
+        "scale": scale,
+        "seeds": list(seeds),
+        "claims": [dataclasses.asdict(claim) for claim in claims],
+        "numbers": numbers,
+    }
+    root.mkdir(parents=True, exist_ok=True)
+    write_json(root / f"{study.name}.json", told)
+    draw(study, numbers, root)
+    return claims
+
+
+def draw(study: AbstractStudy, numbers: dict[str, Any], root: Path) -> None:
+    """The figure, for screens and for print."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    study.draw(numbers, figure)
+    for suffix in ("svg", "png"):
+        figure.savefig(root / f"{study.name}.{suffix}", dpi=150)
+
+
+def read_study(file: Path) -> dict[str, Any]:
+    """What `run_study` wrote."""
+    return json.loads(file.read_text())

@@ -1,0 +1,81 @@
+"""What a study is: runs, numbers made of them, a figure, and what the paper says about it."""
+
+import abc
+import dataclasses
+import importlib
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..sweep.plan import Job
+from ..training.config import one_of
+
+
+VERDICTS = ("holds", "does not hold", "undecided")
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """Something the paper says, and what was measured.
+
+    - `statement`: in words.
+    - `paper`: the paper's own number, if it gives one.
+    - `measured`: ours, with its spread over seeds.
+    - `verdict`: see `VERDICTS`.
+    """
+
+    statement: str
+    paper: str
+    measured: str
+    verdict: str
+
+    def __post_init__(self):
+        one_of("verdict", self.verdict, VERDICTS)
+
+
+def verdict(holds: bool | None) -> str:
+    """As a word; none is undecided."""
+    return "undecided" if holds is None else VERDICTS[0 if holds else 1]
+
+
+class AbstractStudy(abc.ABC):
+    """A figure or table of the paper."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """The runs that it is made of; none by default."""
+        del scale, seeds
+        return []
+
+    @abc.abstractmethod
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """Everything that the figure and the claims need, as plain data.
+
+        **Arguments:**
+
+        - `results`: of the jobs, in their order, as `taynode.sweep.worker` writes them.
+        - `scale`: of the study.
+        """
+
+    @abc.abstractmethod
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """Draw on a matplotlib figure."""
+
+    @abc.abstractmethod
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """What the paper says of it."""
+
+
+# By name: where the class is, so that nothing is imported before it is needed.
+STUDIES = {
+    "fig1-toy": "taynode.paper.fig1_toy:Toy",
+    "fig2-solver-order": "taynode.paper.fig2_solver_order:SolverOrder",
+}
+
+
+def find_study(name: str) -> AbstractStudy:
+    """A study by its name."""
+    one_of("study", name, STUDIES)
+    module, _, kind = STUDIES[name].partition(":")
+    return getattr(importlib.import_module(module), kind)()
