@@ -181,7 +181,7 @@ QUADRATURES = {
     "augmented, backsolve": (tn.Augmented(), dfx.BacksolveAdjoint()),
     "backward, backsolve": (tn.Backward(), dfx.BacksolveAdjoint()),
 }
-QUICK = ["sampled, own times", "backward, backsolve"]
+QUICK = ["sampled, own times"]
 
 
 @pytest.mark.parametrize(

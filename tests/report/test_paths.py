@@ -12,7 +12,7 @@ import pytest
 from taynode.report.page import write_report
 from taynode.report.paths import trace
 from taynode.report.samples import read_samples, write_samples
-from taynode.tasks import Outcome
+from taynode.tasks import AbstractTask, Outcome
 from taynode.training.config import SolveConfig
 from taynode.training.evaluate import Evaluator
 
@@ -34,7 +34,9 @@ class Growth(eqx.Module):
         return self.rates * y
 
 
-class Task:
+class Task(AbstractTask):
+    defaults = load = model = None
+
     def loss(self, model, batch, solve, key):
         inputs = batch.inputs.reshape(len(batch.inputs), -1)
         solution = solve(model.vector_field, inputs, key=key)
