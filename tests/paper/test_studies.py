@@ -47,7 +47,7 @@ def test_figure_1_by_command(tmp_path, capsys):
         main([*words, "--out", str(tmp_path)])
     assert not stop.value.code
     claims = json.loads(capsys.readouterr().out)["fig1-toy"]
-    assert len(claims) == 2
+    assert len(claims) == 3
     assert all(claim["verdict"] in ("holds", "does not hold") for claim in claims)
     assert (tmp_path / "smoke" / "fig1-toy.png").exists()
     rows = (tmp_path / "smoke" / "runs" / "runs.jsonl").read_text().splitlines()
