@@ -1,7 +1,5 @@
 """MINIBOONE in its three forms."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,8 @@ from taynode.data.miniboone import DROPPED, read_npy, read_partial, read_raw
 
 
 NUM = 203
+# A list, as Python would store it: reading such a file could run any code.
+PICKLE = b"\x80\x04]\x94K\x01a."
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_raw_files_that_do_not_fit(tmp_path, text, message):
 
 def test_files_that_are_no_arrays(tmp_path):
     path = tmp_path / "data.npy"
-    for content in b"", b"nonsense", b"PK\x03\x04", pickle.dumps([1]):
+    for content in b"", b"nonsense", b"PK\x03\x04", PICKLE:
         path.write_bytes(content)
         for read in read_npy, read_partial:
             with pytest.raises(DataError, match=r"data.npy is truncated or corrupt"):

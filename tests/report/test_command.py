@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 
+from taynode.cli import app, train
 from taynode.report.command import reproduce
 from taynode.tasks import find_task
 from taynode.training.config import RegularizerConfig, SolveConfig, to_dict
@@ -49,12 +50,10 @@ CONFIGS = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_command_line_reads_it_back(name, monkeypatch, tmp_path):
-    cli = pytest.importorskip("taynode.cli")
-    train = pytest.importorskip("taynode.cli.train")
     config = toy(**CONFIGS[name])
     seen = []
     monkeypatch.setattr(train, "run", lambda settings, *args, **kwargs: seen.append(settings) or {})
     program, *words = shlex.split(reproduce(to_dict(config)))
     assert program == "taynode"
-    cli.app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    app(words, exit_on_error=False, print_error=False, result_action="return_value")
     assert seen == [config]
