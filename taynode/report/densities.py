@@ -13,7 +13,14 @@ from .samples import sheet
 
 BINS = 90
 GRAY = [[0, "#000000"], [1, "#ffffff"]]
-DARK = "Magma"
+# Magma, which plotly does not know by its name in a page.
+DARK = [
+    [0, "#000004"],
+    [0.25, "#51127c"],
+    [0.5, "#b73779"],
+    [0.75, "#fc8961"],
+    [1, "#fcfdbf"],
+]
 
 
 def density_panels(groups: Sequence[Group]) -> list[tuple[Group | None, str, Figure]]:
