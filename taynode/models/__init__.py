@@ -1,6 +1,7 @@
 """Models made of neural differential equations: plain `eqx.Module`s."""
 
 from .classifier import NeuralODEClassifier as NeuralODEClassifier
+from .convolution import convolve as convolve
 from .divergence import (
     AbstractDivergence as AbstractDivergence,
     ExactDivergence as ExactDivergence,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from .._types import Args, Key, Scalar
+from .convolution import convolve
 
 
 class Dense(eqx.Module):
@@ -171,12 +172,6 @@ class TimeConv(eqx.Module):
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
             hidden = self.activation(batch) if i else batch
             time = jnp.broadcast_to(t, (*batch.shape[:-1], 1)).astype(batch.dtype)
-            batch = jax.lax.conv_general_dilated(
-                jnp.concatenate([time, hidden], axis=-1),
-                kernel,
-                window_strides=(1, 1),
-                padding="SAME",
-                dimension_numbers=("NHWC", "HWIO", "NHWC"),
-            )
-            batch = batch + bias
+            margins = [n // 2 for n in kernel.shape[:2]]
+            batch = convolve(jnp.concatenate([time, hidden], axis=-1), kernel, margins) + bias
         return batch.reshape(y.shape)

@@ -70,7 +70,7 @@ class Training:
         )
         self.train_seconds = 0.0
         self.compile_seconds = 0.0
-        self._order = (-1, np.zeros(0, int))
+        self._order = (-1, jnp.zeros(0, jnp.int32))
 
         model_key, self.key = jr.split(jr.key(config.seed))
         model = jtu.tree_map(
@@ -99,6 +99,7 @@ class Training:
             self.weight,
             config.optimizer.weight_decay,
             joint=config.joint,
+            batch_size=config.batch_size,
             steps_per_epoch=self.steps_per_epoch,
         )
         self.compiled = jax.jit(step, donate_argnums=0)
@@ -131,13 +132,18 @@ class Training:
     def saved(self, saved: Any) -> None:
         self.state, self.best = (saved, None) if self.best is None else saved
 
+    def order(self, step: int) -> Any:
+        """The order of samples in the epoch of a step, on the device."""
+        epoch = step // self.steps_per_epoch
+        if self._order[0] != epoch:
+            order = data_order(self.config.seed, epoch, self.num_samples)
+            self._order = epoch, jnp.asarray(order, jnp.int32)
+        return self._order[1]
+
     def indices(self, step: int) -> np.ndarray:
         """Which samples a step is made on."""
-        epoch, position = divmod(step, self.steps_per_epoch)
-        if self._order[0] != epoch:
-            self._order = epoch, data_order(self.config.seed, epoch, self.num_samples)
-        start = position * self.config.batch_size
-        return self._order[1][start : start + self.config.batch_size]
+        start = step % self.steps_per_epoch * self.config.batch_size
+        return np.asarray(self.order(step))[start : start + self.config.batch_size]
 
     def advance(self, step: int, count: int) -> tuple[StepRecord, float]:
         """Make steps, and wait for them; their records and the time they took."""
@@ -145,19 +151,19 @@ class Training:
         start = time.perf_counter()
         for current in range(step, step + count):
             self.state, record = self.compiled(
-                self.state, self.train_data, self.indices(current), self.key
+                self.state, self.train_data, self.order(current), self.key
             )
             records.append(record)
-        records = StepRecord(*(np.stack(xs) for xs in zip(*jax.device_get(records), strict=True)))
+        table = np.stack(jax.device_get(records))
         seconds = time.perf_counter() - start
         self.train_seconds += seconds
-        return records, seconds
+        return StepRecord(*table.T), seconds
 
     def warm_up(self) -> None:
         """Compile the step by making one that is thrown away, to have its time apart."""
         start = time.perf_counter()
         copy = jtu.tree_map(jnp.copy, self.state)
-        out = self.compiled(copy, self.train_data, self.indices(0), self.key)
+        out = self.compiled(copy, self.train_data, self.order(0), self.key)
         jax.block_until_ready(out)
         self.compile_seconds += time.perf_counter() - start
 

@@ -25,7 +25,7 @@ class TrainState(eqx.Module):
 
 
 class StepRecord(NamedTuple):
-    """What is known of a step.
+    """What is known of a step; the compiled step gives it as one vector, which is quick to fetch.
 
     `failed` counts samples whose solve failed; `gradient` is the norm of the gradient.
     """
@@ -86,14 +86,18 @@ def make_step(
     weight_decay: float,
     *,
     joint: bool,
+    batch_size: int,
     steps_per_epoch: int,
 ):
-    """A function `(state, data, indices, key) -> (state, record)`, to be compiled by the caller.
+    """A function `(state, data, order, key) -> (state, record)`, to be compiled by the caller.
 
-    `static` is the part of the model that is not arrays.
+    `static` is the part of the model that is not arrays; `order` is that of the samples in the
+    epoch of the step, so that nothing goes to the device but once an epoch.
     """
 
-    def step(state: TrainState, data: Any, indices: Any, key: Any) -> tuple[TrainState, StepRecord]:
+    def step(state: TrainState, data: Any, order: Any, key: Any) -> tuple[TrainState, Any]:
+        start = state.step % steps_per_epoch * batch_size
+        indices = jax.lax.dynamic_slice_in_dim(order, start, batch_size)
         batch = jtu.tree_map(lambda x: x[indices], data)
         model = eqx.combine(state.arrays, static)
         key = jr.fold_in(key, state.step)
@@ -115,6 +119,7 @@ def make_step(
 
         (_, known), gradient = objective(model)
         record = StepRecord(*known, optax.tree.norm(gradient))
+        record = jnp.stack([x.astype(record.loss.dtype) for x in record])
         parameters = eqx.filter(model, eqx.is_inexact_array)
         # optax counts in integers and multiplies them with floating-point numbers.
         with jax.numpy_dtype_promotion("standard"):
