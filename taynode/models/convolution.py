@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import ShapedArray
 from jax.extend.core import Primitive, primitives
 from jax.interpreters import ad, batching, mlir
 
@@ -68,7 +69,7 @@ def _batched(args: Sequence[Any], axes: Sequence[Any], *, padding: tuple[int, ..
 @convolve_p.def_abstract_eval
 def _shape(images: Any, kernel: Any, *, padding: tuple[int, ...]) -> Any:
     out = jax.eval_shape(partial(_plain, padding=padding), images, kernel)
-    return jax.core.ShapedArray(out.shape, out.dtype)
+    return ShapedArray(out.shape, out.dtype)
 
 
 convolve_p.def_impl(jax.jit(_plain, static_argnames="padding"))
