@@ -169,9 +169,12 @@ class TimeConv(eqx.Module):
         """The slope of an image, or of a batch of them along leading axes."""
         del args
         batch = y.reshape(-1, *y.shape[-3:])
+        one = jnp.ones((1, *batch.shape[1:-1], 1), y.dtype)
+        time = jnp.asarray(t, y.dtype)
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
             hidden = self.activation(batch) if i else batch
-            time = jnp.broadcast_to(t, (*batch.shape[:-1], 1)).astype(batch.dtype)
             margins = [n // 2 for n in kernel.shape[:2]]
-            batch = convolve(jnp.concatenate([time, hidden], axis=-1), kernel, margins) + bias
+            # Time is the same in every pixel of every image, so its channel is done only once.
+            of_time = convolve(one, kernel[:, :, :1], margins)
+            batch = convolve(hidden, kernel[:, :, 1:], margins) + of_time * time + bias
         return batch.reshape(y.shape)

@@ -62,6 +62,7 @@ def run_study(
         "scale": scale,
         "seeds": list(seeds),
         "claims": [dataclasses.asdict(claim) for claim in claims],
+        "table": study.table(numbers),
         "numbers": numbers,
     }
     root.mkdir(parents=True, exist_ok=True)

@@ -58,6 +58,11 @@ class AbstractStudy(abc.ABC):
         - `scale`: of the study.
         """
 
+    def table(self, numbers: dict[str, Any]) -> list[dict[str, str]]:
+        """Rows to be read, if it has a table; none by default."""
+        del numbers
+        return []
+
     @abc.abstractmethod
     def draw(self, numbers: dict[str, Any], figure: Any) -> None:
         """Draw on a matplotlib figure."""
@@ -71,6 +76,10 @@ class AbstractStudy(abc.ABC):
 STUDIES = {
     "fig1-toy": "taynode.paper.fig1_toy:Toy",
     "fig2-solver-order": "taynode.paper.fig2_solver_order:SolverOrder",
+    "table2-mnist-flow": "taynode.paper.table2_mnist_flow:MnistFlowTable",
+    "table3-mnist": "taynode.paper.table3_mnist:MnistTable",
+    "table4-miniboone": "taynode.paper.table4_miniboone:MinibooneTable",
+    "two-moons": "taynode.paper.two_moons:TwoMoonsTable",
 }
 
 

@@ -76,6 +76,23 @@ def test_convolution_has_time_as_a_channel():
     assert not TimeConv((1, 2, 1), zero_last=True, key=KEY)(jnp.array(0.5), image).any()
 
 
+def test_time_is_a_channel_of_each_convolution():
+    field = TimeConv((1, 2, 3, 1), jnp.tanh, key=KEY)
+    t, image = jnp.array(0.7), jr.normal(KEY, (2, 5, 4, 1))
+    expected = image
+    for i, (kernel, bias) in enumerate(zip(field.kernels, field.biases, strict=True)):
+        hidden = jnp.tanh(expected) if i else expected
+        time = jnp.broadcast_to(t, (*hidden.shape[:-1], 1))
+        expected = bias + jax.lax.conv_general_dilated(
+            jnp.concatenate([time, hidden], axis=-1),
+            kernel,
+            (1, 1),
+            "SAME",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+    np.testing.assert_allclose(field(t, image), expected, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("field", "shape"),
     [

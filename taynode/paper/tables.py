@@ -1,0 +1,156 @@
+"""What the paper's tables have in common: regularizers, each trained on several grids."""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..sweep.plan import EvaluationConfig, Job
+from ..training.config import RegularizerConfig, SolveConfig, TrainConfig
+from .statistics import spread
+from .study import AbstractStudy
+
+
+# What the columns are called, and under which names the numbers are in a result.
+COLUMNS = {
+    "seconds": "train_seconds",
+    "loss": "test_loss",
+    "NFE": "test_nfe",
+    "R_2": "r2",
+    "B": "jacobian",
+    "K": "kinetic",
+}
+
+
+class AbstractTable(AbstractStudy):
+    """A row for each regularizer and grid; the models are always evaluated with adaptive steps.
+
+    - `task`: by name.
+    - `arms`: regularizers by the name of a row.
+    - `rows`: which arms are trained on which number of RK4 steps, none for adaptive steps.
+    - `unit`: of the loss.
+    """
+
+    task: ClassVar[str]
+    arms: ClassVar[dict[str, RegularizerConfig]]
+    rows: ClassVar[Sequence[tuple[str, int | None]]]
+    unit: ClassVar[str]
+
+    def defaults(self, scale: str) -> TrainConfig:
+        """The settings of the task, which all rows share."""
+        from ..tasks import find_task
+
+        return find_task(self.task).defaults(scale)
+
+    def evaluations(self, scale: str) -> tuple[EvaluationConfig, ...]:
+        """Further ones, besides that of the task; none by default."""
+        del scale
+        return ()
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """All rows, a seed at a time, so that an interrupted study has whole ones."""
+        defaults = self.defaults(scale)
+        return [
+            Job(
+                dataclasses.replace(
+                    defaults,
+                    regularizer=self.arms[arm],
+                    training=_on_grid(defaults.training, steps),
+                    seed=seed,
+                ),
+                self.evaluations(scale),
+            )
+            for seed in seeds
+            for arm, steps in self.rows
+        ]
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """All columns of all rows, over seeds; runs that failed are counted."""
+        rows = []
+        for arm, steps in self.rows:
+            same = [result for result in results if self._is_of(result, arm, steps)]
+            done = [result for result in same if result["state"] == "finished"]
+            row: dict[str, Any] = {"model": arm, "steps": steps, "failed": len(same) - len(done)}
+            for column, name in COLUMNS.items():
+                row[column] = [result["row"][name] for result in done]
+            for evaluation in self.evaluations(scale):
+                row[f"NFE {evaluation.name}"] = [
+                    result["evaluations"][evaluation.name]["test_nfe"] for result in done
+                ]
+            row["messages"] = [result["message"] for result in same if result not in done]
+            rows.append(row)
+        return {"rows": rows, "unit": self.unit}
+
+    def _is_of(self, result: dict[str, Any], arm: str, steps: int | None) -> bool:
+        config = result["config"]
+        same = config["regularizer"] == dataclasses.asdict(self.arms[arm])
+        return same and config["training"]["steps"] == steps
+
+    def table(self, numbers: dict[str, Any]) -> list[dict[str, str]]:
+        """The rows, as one reads them."""
+        shown = []
+        for row in numbers["rows"]:
+            cells = {"model": row["model"], "steps": _word(row["steps"])}
+            for column, values in row.items():
+                if isinstance(values, list) and column != "messages":
+                    cells[column] = spread(values) if values else "-"
+            if row["failed"]:
+                cells["loss"] = f"{row['failed']} failed; {cells['loss']}"
+            shown.append(cells)
+        return shown
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """The rows from above to below, a panel for each of the main columns."""
+        rows = numbers["rows"]
+        colors = {arm: f"C{i}" for i, arm in enumerate(dict.fromkeys(arm for arm, _ in self.rows))}
+        titles = {
+            "loss": f"test loss, {numbers['unit']}",
+            "NFE": "NFE per sample",
+            "seconds": "training, s",
+        }
+        figure.set_size_inches(9, 1.2 + 0.3 * len(rows))
+        panels = figure.subplots(1, 3, sharey=True)
+        for axes, (column, title) in zip(panels, titles.items(), strict=True):
+            for i, row in enumerate(rows):
+                color = colors[row["model"]]
+                if row[column]:
+                    mean = statistics.fmean(row[column])
+                    axes.plot(row[column], [i] * len(row[column]), ".", color=color, alpha=0.5)
+                    axes.plot(mean, i, "|", color=color, markersize=14, markeredgewidth=2)
+                elif column == "loss":
+                    axes.annotate(
+                        "failed", (0.5, i), xycoords=("axes fraction", "data"), ha="center"
+                    )
+            axes.set_title(title)
+            axes.grid(alpha=0.3)
+        panels[0].set_yticks(
+            range(len(rows)), [f"{row['model']}, {_word(row['steps'])}" for row in rows]
+        )
+        panels[0].invert_yaxis()
+        panels[2].set_xlim(left=0)
+
+
+def column(numbers: dict[str, Any], arm: str, steps: int | None, name: str) -> list[float]:
+    """The numbers of a column in a row, over seeds."""
+    for row in numbers["rows"]:
+        if row["model"] == arm and row["steps"] == steps:
+            return row[name]
+    raise KeyError(f"There is no row {arm!r} with {steps} steps.")
+
+
+def mean_ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """Of means; not a number if a row has none."""
+    if not above or not below:
+        return math.nan
+    return statistics.fmean(above) / statistics.fmean(below)
+
+
+def _on_grid(solve: SolveConfig, steps: int | None) -> SolveConfig:
+    if steps is None:
+        return dataclasses.replace(solve, solver="dopri5", steps=None)
+    return dataclasses.replace(solve, solver="rk4", steps=steps)
+
+
+def _word(steps: int | None) -> str:
+    return "adaptive" if steps is None else f"{steps} steps"
