@@ -16,7 +16,7 @@ from .latent import (
     LatentODE as LatentODE,
     Reconstruction as Reconstruction,
 )
-from .recognition import RecurrentEncoder as RecurrentEncoder
+from .recognition import RecurrentEncoder as RecurrentEncoder, TwoLayers as TwoLayers
 from .solve import Solve as Solve
 from .toy import ToyFlow as ToyFlow
 from .vector_fields import (

@@ -69,12 +69,15 @@ class LatentODE(eqx.Module):
     - `width`, `depth`: of the vector field's hidden layers, and how many there are.
     - `noise_std`: of the observations, on the scale of the data.
     - `encoder`, `vector_field`: others than those.
+    - `head`: tells something of a whole series from the mean of its initial state, if given; see
+        `classify`.
     - `key`: a random key for the weights.
     """
 
     encoder: Any
     vector_field: VectorField
     decoder: Dense
+    head: Any
     noise_std: float = eqx.field(static=True)
 
     def __init__(
@@ -87,6 +90,7 @@ class LatentODE(eqx.Module):
         noise_std: float = 0.01,
         encoder: Any = None,
         vector_field: VectorField | None = None,
+        head: Any = None,
         key: Key,
     ):
         keys = jr.split(key, 3)
@@ -94,7 +98,7 @@ class LatentODE(eqx.Module):
         sizes = (latent_size, *[width] * depth, latent_size)
         self.vector_field = vector_field or AutonomousMLP(sizes, key=keys[1])
         self.decoder = paper_dense(latent_size, num_channels, key=keys[2])
-        self.noise_std = noise_std
+        self.head, self.noise_std = head, noise_std
 
     def __call__(
         self,
@@ -143,6 +147,12 @@ class LatentODE(eqx.Module):
             key=key,
         )
         return jnp.moveaxis(jnp.asarray(solution.ys), 0, -2), solution
+
+    def classify(self, mean: Any) -> Any:
+        """What the head says of series whose initial states have these means, as logits."""
+        if self.head is None:
+            raise ValueError("This model has no `head`; pass one to `LatentODE`.")
+        return self.head(mean)
 
     def log_likelihood(self, predicted: Any, values: Any, mask: Any) -> Any:
         """Of each series: the sum over what is observed of it."""

@@ -91,6 +91,11 @@ class AbstractTask(abc.ABC):
         del model, batch, solve, key
         return {}
 
+    def summaries(self, samples: Any) -> dict[str, float]:
+        """Numbers of all samples of an evaluation together that are not means; none by default."""
+        del samples
+        return {}
+
 
 # By name: where the class is, so that nothing is imported before it is needed.
 TASKS = {
@@ -105,6 +110,7 @@ TASKS = {
     "miniboone": "taynode.tasks.miniboone:Miniboone",
     "oscillators": "taynode.tasks.oscillators:Oscillators",
     "physionet": "taynode.tasks.physionet:Physionet",
+    "physionet-mortality": "taynode.tasks.mortality:Mortality",
     "mnist-flow": "taynode.tasks.mnist_flow:MnistFlow",
 }
 

@@ -45,7 +45,13 @@ class AbstractLatent(AbstractTask):
         per_value = 1 / jnp.maximum(observed, 1.0)
         squares = jnp.where(mask, (found.predicted - values) ** 2, 0.0)
         mse = jnp.sum(jnp.mean(squares, axis=0)) * per_value
-        return Outcome(-jnp.sum(bound) * per_value, found.solution, {"mse": mse}, observed)
+        outcome = Outcome(-jnp.sum(bound) * per_value, found.solution, {"mse": mse}, observed)
+        return self.extend(outcome, model, batch, found)
+
+    def extend(self, outcome: Outcome, model: Any, batch: Any, found: Any) -> Outcome:
+        """Whatever else is to be learned of the series; nothing by default."""
+        del model, batch, found
+        return outcome
 
     def initial_state(self, model: Any, batch: Any) -> Any:
         """Where the paths of the report begin: at the means of the initial states."""

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from ..data.physionet import load_physionet
+from ..data.series import SeriesSplit
 from ..models.latent import LatentODE
 from ..training.config import OptimizerConfig, SolveConfig, TrainConfig
 from .base import Data
@@ -49,12 +50,17 @@ class Physionet(AbstractLatent):
         )
 
     def load(self) -> Data:
-        """All patients at `paper`; a quarter, or a few, at smaller scales."""
+        """All patients at `paper`; half of them, or a few, at smaller scales."""
+        split = self.load_split()
+        return Data(*(SeriesBatch(part.values, part.mask) for part in (split.train, split.test)))
+
+    def load_split(self) -> SeriesSplit:
+        """The patients of the scale, with everything that is known of them."""
         num = {"smoke": 250, "laptop": 4000, "paper": None}[self.scale]
         split = load_physionet(seed=0, num_patients=num)
         self.times = split.train.times
         self.channel_names = list(split.names)
-        return Data(*(SeriesBatch(part.values, part.mask) for part in (split.train, split.test)))
+        return split
 
     def model(self, key: Any) -> LatentODE:
         """The latent ODE."""

@@ -40,7 +40,7 @@ class Evaluator:
         seed: int = 0,
         regularizer: AbstractRegularizer | None = None,
     ):
-        self.key = jr.key(seed)
+        self.task, self.key = task, jr.key(seed)
         self.plain = eqx.filter_jit(make_evaluation(task, make_solve(config)))
         regularizers = reported(task.charged)
         if regularizer is not None:
@@ -74,6 +74,7 @@ class Evaluator:
         out = {
             "loss": mean(samples.loss),
             **{name: mean(x) for name, x in samples.metrics.items()},
+            **self.task.summaries(samples),
             "nfe": float(nfe.mean()),
             "nfe_std": float(nfe.std()),
             "nfe_max": int(nfe.max()),
