@@ -14,6 +14,7 @@ from .study import AbstractStudy, Claim, verdict
 ARMS = {"none": RegularizerConfig(), "r3": RegularizerConfig("r3", 1e-2)}
 # The task itself is evaluated with a solver of order 3.
 FIFTH_ORDER = EvaluationConfig("dopri5", SolveConfig(rtol=1e-6, atol=1e-6))
+PATHS = "taynode.paper.fig1_toy:paths_of"
 TITLES = {"none": "unregularized", "r3": "third derivative regularized"}
 
 
@@ -29,7 +30,11 @@ class Toy(AbstractStudy):
 
         defaults = find_task("toy").defaults(scale)
         return [
-            Job(dataclasses.replace(defaults, regularizer=arm, seed=seed), (FIFTH_ORDER,))
+            Job(
+                dataclasses.replace(defaults, regularizer=arm, seed=seed),
+                (FIFTH_ORDER,),
+                (PATHS,) if seed == seeds[0] else (),
+            )
             for arm in ARMS.values()
             for seed in seeds
         ]
@@ -44,7 +49,7 @@ class Toy(AbstractStudy):
                 "nfe": [result["row"]["test_nfe"] for result in arm],
                 "nfe_dopri5": [result["evaluations"]["dopri5"]["test_nfe"] for result in arm],
                 "r3": [result["row"]["r3"] for result in arm],
-                "paths": _paths(arm[0]),
+                "paths": arm[0]["measured"][PATHS],
             }
             for name, arm in arms.items()
         }
@@ -106,12 +111,13 @@ class Toy(AbstractStudy):
         ]
 
 
-def _paths(result: dict[str, Any]) -> dict[str, Any]:
+def paths_of(directory: Path) -> dict[str, Any]:
+    """The paths that a run has drawn, with steps and third derivatives."""
     import numpy as np
 
     from ..report.samples import read_samples
 
-    arrays = read_samples(Path(result["directory"]))
+    arrays = read_samples(directory)
     steps = [row[np.isfinite(row)].tolist() for row in arrays["step_times"]]
     return {
         "times": arrays["path_times"].tolist(),

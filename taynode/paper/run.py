@@ -47,11 +47,7 @@ def run_study(
             f"{len(missing)} of the runs of {study.name} have no result, such as {missing[0]}; "
             f"see error.txt in its directory in {runs}. Call it again to try them again."
         )
-    results = [
-        result | {"directory": str(job.directory(runs))}
-        for job, result in found
-        if result is not None
-    ]
+    results = [result for _, result in found if result is not None]
     if jobs:
         write_table(jobs, runs)
     numbers = study.numbers(results, scale)

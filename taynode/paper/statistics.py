@@ -24,3 +24,21 @@ def spread(values: Sequence[float]) -> str:
     if len(values) < 2:
         return f"{mean:.3g}"
     return f"{mean:.3g} ± {statistics.stdev(values):.2g}"
+
+
+def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    """Spearman's: the correlation of ranks; ties share theirs. Not a number if one is constant."""
+    import numpy as np
+
+    ranks = [_ranks(np.asarray(x, float)) for x in (a, b)]
+    if len(a) < 2 or any(np.ptp(x) == 0 for x in ranks):
+        return float("nan")
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def _ranks(x: Any) -> Any:
+    import numpy as np
+
+    ordered = np.sort(x)
+    lower, upper = (np.searchsorted(ordered, x, side=side) for side in ("left", "right"))
+    return (lower + upper - 1) / 2

@@ -76,9 +76,22 @@ class AbstractStudy(abc.ABC):
 STUDIES = {
     "fig1-toy": "taynode.paper.fig1_toy:Toy",
     "fig2-solver-order": "taynode.paper.fig2_solver_order:SolverOrder",
+    "fig3-training": "taynode.paper.fig3_training:Training",
+    "fig4-latent": "taynode.paper.fig4_latent:LatentPaths",
+    "fig5-pareto": "taynode.paper.fig5_pareto:Pareto",
+    "fig6-order-of-regularization": "taynode.paper.fig6_orders:OrderOfRegularization",
+    "fig7-surrogate": "taynode.paper.fig7_surrogate:Surrogate",
+    "fig8a-calibration": "taynode.paper.fig8a_calibration:Calibration",
+    "fig8b-nfe-overfitting": "taynode.paper.fig8_weights:TrainAndTest",
+    "fig8c-generalization": "taynode.paper.fig8_weights:Generalization",
+    "fig9-taylor": "taynode.paper.fig9_taylor:TaylorPolynomials",
+    "fig10-nfe-variance": "taynode.paper.fig8_weights:Variance",
+    "fig11-classification-error": "taynode.paper.fig8_weights:ClassificationError",
+    "fig12-mse": "taynode.paper.fig12_mse:MeanSquareError",
     "table2-mnist-flow": "taynode.paper.table2_mnist_flow:MnistFlowTable",
     "table3-mnist": "taynode.paper.table3_mnist:MnistTable",
     "table4-miniboone": "taynode.paper.table4_miniboone:MinibooneTable",
+    "taylor-cost": "taynode.paper.taylor_cost:TaylorCost",
     "two-moons": "taynode.paper.two_moons:TwoMoonsTable",
 }
 

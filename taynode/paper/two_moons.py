@@ -8,7 +8,7 @@ from .study import Claim, verdict
 from .tables import AbstractTable, column, mean_ratio
 
 
-WEIGHTS = (1e-3, 1e-2)
+WEIGHTS = (0.03, 0.1)
 
 
 class TwoMoonsTable(AbstractTable):

@@ -72,7 +72,7 @@ def trace(
         for name, data in (("train", train_data), ("test", test_data))
     }
     batch = jtu.tree_map(lambda x: x[:NUM_COUNTED], test_data)
-    y0 = _initial_state(task, model, batch)
+    y0 = initial_state_of(task, model, batch)
     chosen = _choose(y0)
     y0 = jtu.tree_map(lambda x: x[chosen], y0)
     paths = _solve(task, model, evaluation, y0, max(order, DEFAULT_ORDER))
@@ -82,7 +82,8 @@ def trace(
     return counts | paths
 
 
-def _initial_state(task: Any, model: Any, batch: Any) -> Any:
+def initial_state_of(task: Any, model: Any, batch: Any) -> Any:
+    """Where the paths of a batch begin."""
     if isinstance(task, HasInitialState):
         return task.initial_state(model, batch)
     inputs = jnp.asarray(batch.inputs)

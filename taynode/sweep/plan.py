@@ -1,12 +1,18 @@
 """What a sweep is made of, as plain data. Nothing here imports JAX."""
 
 import dataclasses
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
-from ..training.config import from_dict, one_of, PRECISIONS, SolveConfig, to_dict, TrainConfig
+from ..training.config import (
+    digest_of,
+    from_dict,
+    one_of,
+    PRECISIONS,
+    SolveConfig,
+    to_dict,
+    TrainConfig,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,17 +40,20 @@ class EvaluationConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A run and what is to be known of its model."""
+    """A run and what is to be known of its model.
+
+    - `measurements`: whatever else, as `module:function`; the function takes the directory of the
+        run, in double precision, and returns plain data.
+    """
 
     config: TrainConfig
     evaluations: tuple[EvaluationConfig, ...] = ()
+    measurements: tuple[str, ...] = ()
 
     @property
     def identity(self) -> str:
         """A name by which the same job is found again, whoever asks for it."""
-        text = json.dumps(self.as_dict(), sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        config = self.config
+        config, digest = self.config, digest_of(self, 12)
         return f"{config.task.replace(':', '.')}-{config.regularizer.name}-{config.seed}-{digest}"
 
     def directory(self, root: Path) -> Path:
@@ -54,10 +63,15 @@ class Job:
     def as_dict(self) -> dict[str, Any]:
         """The job as nested dictionaries."""
         evaluations = [to_dict(evaluation) for evaluation in self.evaluations]
-        return {"config": to_dict(self.config), "evaluations": evaluations}
+        return {
+            "config": to_dict(self.config),
+            "evaluations": evaluations,
+            "measurements": list(self.measurements),
+        }
 
 
 def job_from_dict(values: dict[str, Any]) -> Job:
     """A job from nested dictionaries."""
     evaluations = [from_dict(EvaluationConfig, values) for values in values["evaluations"]]
-    return Job(from_dict(TrainConfig, values["config"]), tuple(evaluations))
+    measurements = tuple(values.get("measurements", ()))
+    return Job(from_dict(TrainConfig, values["config"]), tuple(evaluations), measurements)

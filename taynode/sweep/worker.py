@@ -1,5 +1,6 @@
 """One job, in a process of its own: `python -m taynode.sweep.worker JOB.json DIRECTORY`."""
 
+import importlib
 import json
 import shutil
 import sys
@@ -12,6 +13,18 @@ from .plan import EvaluationConfig, Job, job_from_dict
 
 
 RESULT = "result.json"
+# What is kept of the evaluations before the last one.
+HISTORY = (
+    "step",
+    "epoch",
+    "train_loss",
+    "test_loss",
+    "valid_loss",
+    "test_nfe",
+    "train_seconds",
+    "r2",
+    "r3",
+)
 
 
 def main(words: list[str]) -> None:
@@ -39,10 +52,16 @@ def do(job: Job, directory: Path) -> dict[str, Any]:
     run = RunDirectory(directory)
     rows = run.rows()
     result["row"] = rows[-1] if rows else {}
-    result["evaluations"] = {}
-    if result["state"] == "finished":
-        for evaluation in job.evaluations:
-            result["evaluations"][evaluation.name] = _evaluate(evaluation, directory)
+    result["history"] = [{k: row[k] for k in HISTORY if k in row} for row in rows]
+    is_finished = result["state"] == "finished"
+    result["evaluations"] = {
+        evaluation.name: _evaluate(evaluation, directory)
+        for evaluation in job.evaluations
+        if is_finished
+    }
+    result["measured"] = {
+        name: _measure(name, directory) for name in job.measurements if is_finished
+    }
     return result
 
 
@@ -78,6 +97,14 @@ def _evaluate(evaluation: EvaluationConfig, directory: Path) -> dict[str, Any]:
         report = evaluator.report(run.model, getattr(run.data, split), evaluation.samples)
         out |= {f"{split}_{name}": value for name, value in report.items()}
     return out
+
+
+def _measure(name: str, directory: Path) -> Any:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)(directory)
 
 
 if __name__ == "__main__":

@@ -174,6 +174,7 @@ class TrainConfig:
     - `precision`: see `PRECISIONS`.
     - `joint`: solve a training batch with one step size, or each sample with its own.
     - `training`, `evaluation`: how to solve in each.
+    - `train_samples`: how many of the training samples to use, from the first on; all by default.
     - `num_evaluations`: how many times the model is evaluated, besides before the first step.
     - `eval_samples`: of each split, in such an evaluation.
     - `final_samples`: of each split, in the last one.
@@ -187,6 +188,7 @@ class TrainConfig:
     batch_size: int = 100
     precision: str = "float32"
     joint: bool = True
+    train_samples: int | None = None
     training: SolveConfig = SolveConfig()
     evaluation: SolveConfig = SolveConfig()
     num_evaluations: int = 10
@@ -200,6 +202,8 @@ class TrainConfig:
         one_of("precision", self.precision, PRECISIONS)
         for name in ("epochs", "batch_size", "num_evaluations", "eval_samples", "final_samples"):
             positive(name, getattr(self, name))
+        if self.train_samples is not None:
+            positive("train_samples", self.train_samples)
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -237,7 +241,25 @@ def _coerce(where: str, hint: Any, value: Any) -> Any:
     raise ConfigError(f"`{where}` must be {names}, got {value!r}.")
 
 
+def digest_of(config: Any, length: int = 16) -> str:
+    """A hash by which equal configurations are known.
+
+    What is left at its default does not enter it: a setting that a later version adds leaves the
+    runs of earlier ones what they were.
+    """
+    text = json.dumps(_chosen(config), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def _chosen(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_chosen(x) for x in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    pairs = ((f, getattr(value, f.name)) for f in dataclasses.fields(value))
+    return {f.name: _chosen(x) for f, x in pairs if x != f.default}
+
+
 def fingerprint(config: TrainConfig) -> str:
     """A hash by which runs of the same configuration are known."""
-    text = json.dumps(to_dict(config), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return digest_of(config)

@@ -51,9 +51,10 @@ class Training:
             )
         task.scale = config.scale
         split = task.load()
+        train = jtu.tree_map(lambda x: x[: config.train_samples], split.train)
         self.train_data, self.test_data, self.valid_data = (
             jtu.tree_map(self._on_device, part)
-            for part in (split.train, split.test, getattr(split, "valid", None))
+            for part in (train, split.test, getattr(split, "valid", None))
         )
         self.num_samples = jtu.tree_leaves(self.train_data)[0].shape[0]
         if config.batch_size > self.num_samples:

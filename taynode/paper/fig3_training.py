@@ -1,0 +1,75 @@
+"""Figure 3: evaluations and loss during training, without and with regularization."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..sweep.plan import Job
+from . import mnist_sweep
+from .statistics import spread
+from .study import AbstractStudy, Claim, verdict
+
+
+WEIGHTS = (1e-2, 1.0)
+
+
+class Training(AbstractStudy):
+    """MNIST, R_3 of two weights."""
+
+    name: ClassVar[str] = "fig3-training"
+    title: ClassVar[str] = "Evaluations grow during training; with regularization they need not"
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """Unregularized, and two weights."""
+        return mnist_sweep.jobs(scale, seeds, orders=(3,), weights=WEIGHTS)
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """The course of each arm, as means over seeds."""
+        del scale
+        out = {}
+        for arm in mnist_sweep.arms_of(results):
+            courses = [result["history"] for result in arm.results]
+            label = "unregularized" if not arm.order else f"R_{arm.order}, weight {arm.weight:g}"
+            out[label] = {
+                name: [[row[name] for row in course] for course in courses]
+                for name in ("epoch", "train_loss", "test_nfe")
+            }
+        return out
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """Evaluations and loss over epochs, a line a seed."""
+        axes = figure.subplots(1, 2)
+        for i, (label, course) in enumerate(numbers.items()):
+            for j, epochs in enumerate(course["epoch"]):
+                style: dict[str, Any] = {"color": f"C{i}", "label": None if j else label}
+                axes[0].plot(epochs, course["test_nfe"][j], ".-", **style)
+                axes[1].plot(epochs, course["train_loss"][j], ".-", **style)
+        axes[0].set(xlabel="epoch", ylabel="NFE per test sample")
+        axes[1].set(xlabel="epoch", ylabel="training loss", yscale="log")
+        axes[0].legend()
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """Evaluations grow without, and grow less with regularization."""
+        ends = {
+            label: [course[-1] for course in courses["test_nfe"]]
+            for label, courses in numbers.items()
+        }
+        plain = numbers["unregularized"]["test_nfe"]
+        first = statistics.fmean(course[0] for course in plain)
+        last = statistics.fmean(ends["unregularized"])
+        regular = {label: values for label, values in ends.items() if label != "unregularized"}
+        words = ", ".join(f"{label}: {spread(values)}" for label, values in regular.items())
+        return [
+            Claim(
+                "Without regularization, evaluations grow during training",
+                "no number",
+                f"{first:.3g} to {last:.3g}",
+                verdict(last > 1.2 * first),
+            ),
+            Claim(
+                "With regularization, they grow less, the more the weight",
+                "no number",
+                words,
+                verdict(all(statistics.fmean(values) < last for values in regular.values())),
+            ),
+        ]

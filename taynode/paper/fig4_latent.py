@@ -1,0 +1,79 @@
+"""Figure 4: latent paths of patients, without and with regularization."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..sweep.plan import Job
+from . import r2_sweep
+from .study import AbstractStudy, Claim, verdict
+
+
+TITLES = {"none": "unregularized", "r2": "second derivative regularized"}
+
+
+class LatentPaths(AbstractStudy):
+    """PhysioNet, in the two directions in which the paths extend most."""
+
+    name: ClassVar[str] = "fig4-latent"
+    title: ClassVar[str] = "Latent paths of patients are straighter with regularization"
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """The runs of the sweep that draw their paths."""
+        every = r2_sweep.jobs("physionet", scale, seeds)
+        return [job for job in every if r2_sweep.PATHS in job.measurements]
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """The paths, and evaluations and errors of the runs."""
+        del scale
+        return {
+            result["config"]["regularizer"]["name"]: {
+                "paths": result["measured"][r2_sweep.PATHS],
+                "nfe": result["row"]["test_nfe"],
+                "mse": result["row"]["test_mse"],
+                "bends": _bends(result["measured"][r2_sweep.PATHS]),
+            }
+            for result in results
+        }
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """A panel an arm, with the solver's steps as dots."""
+        import numpy as np
+
+        for i, (axes, (name, told)) in enumerate(
+            zip(figure.subplots(1, 2), sorted(numbers.items()), strict=True)
+        ):
+            paths = told["paths"]
+            times = np.array(paths["times"])
+            for states, steps in zip(paths["states"], paths["steps"], strict=True):
+                states = np.array(states)
+                axes.plot(*states.T, color=f"C{i}", linewidth=1, alpha=0.8)
+                dots = [np.interp(steps, times, states[:, j]) for j in range(2)]
+                axes.plot(*dots, "k.", markersize=2.5)
+            axes.set(title=f"{TITLES[name]}\nNFE {told['nfe']:.1f}", xlabel="first direction")
+        figure.axes[0].set_ylabel("second direction")
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """They are simpler."""
+        plain, regular = numbers["none"], numbers["r2"]
+        return [
+            Claim(
+                "Regularized latent paths are simpler",
+                "seen in the figure",
+                f"length over distance {plain['bends']:.2f} and {regular['bends']:.2f}; NFE "
+                f"{plain['nfe']:.1f} and {regular['nfe']:.1f}, mean square error "
+                f"{plain['mse']:.2e} and {regular['mse']:.2e}",
+                verdict(regular["bends"] < plain["bends"] and regular["nfe"] < plain["nfe"]),
+            )
+        ]
+
+
+def _bends(paths: dict[str, Any]) -> float:
+    """The median over paths of their length over the distance of their ends."""
+    import numpy as np
+
+    ratios = []
+    for states in np.array(paths["states"]):
+        length = np.linalg.norm(np.diff(states, axis=0), axis=1).sum()
+        ratios.append(length / max(np.linalg.norm(states[-1] - states[0]), 1e-12))
+    return statistics.median(map(float, ratios))

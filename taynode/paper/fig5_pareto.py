@@ -1,0 +1,75 @@
+"""Figure 5: what loss is paid for fewer evaluations, on three tasks."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..sweep.plan import Job
+from . import mnist_sweep, r2_sweep
+from .fronts import Front, front_of
+from .statistics import spread
+from .study import AbstractStudy, Claim, verdict
+
+
+TITLES = {
+    "mnist": "MNIST",
+    "physionet": "PhysioNet",
+    "miniboone": "MINIBOONE",
+}
+
+
+class Pareto(AbstractStudy):
+    """R_2 with many weights on MNIST, PhysioNet and MINIBOONE."""
+
+    name: ClassVar[str] = "fig5-pareto"
+    title: ClassVar[str] = "What loss is paid for fewer evaluations"
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """The sweep on MNIST, and one for each of the other tasks."""
+        jobs = mnist_sweep.jobs(scale, seeds, orders=(2,))
+        return jobs + [
+            job for task in r2_sweep.WEIGHTS for job in r2_sweep.jobs(task, scale, seeds)
+        ]
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """Evaluations, and the loss on training and on test data."""
+        del scale
+        out = {}
+        for task in TITLES:
+            arms = mnist_sweep.arms_of([x for x in results if x["config"]["task"] == task])
+            out[task] = {split: front_of(arms, loss=f"{split}_loss") for split in ("train", "test")}
+        return out
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """A panel for each task."""
+        figure.set_size_inches(10, 3.6)
+        for axes, (task, fronts) in zip(
+            figure.subplots(1, len(numbers)), numbers.items(), strict=True
+        ):
+            for i, (split, front) in enumerate(fronts.items()):
+                Front(**front).draw(axes, color=f"C{i}", label=f"{split} loss")
+            axes.set(title=TITLES[task], xlabel="NFE per test sample")
+        figure.axes[0].set_ylabel("loss")
+        figure.axes[0].legend()
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """How many evaluations can be saved for a little loss."""
+        claims = []
+        for task, fronts in numbers.items():
+            words = [
+                f"{extra:.0%} more {split} loss: "
+                + spread([100 * x for x in Front(**front).at_extra_loss(extra)])
+                + " %"
+                for split, front in fronts.items()
+                for extra in (0.01, 0.05)
+            ]
+            saved = statistics.fmean(Front(**fronts["train"]).at_extra_loss(0.05))
+            claims.append(
+                Claim(
+                    f"{TITLES[task]}: evaluations can be halved before the loss suffers",
+                    "about 50 %",
+                    "saved for " + "; ".join(words),
+                    verdict(saved >= 0.5),
+                )
+            )
+        return claims

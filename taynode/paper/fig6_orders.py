@@ -1,0 +1,82 @@
+"""Figure 6: which order to regularize for which order of solver."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..sweep.plan import Job
+from . import mnist_sweep
+from .fronts import area_under_front, Front, front_of
+from .mnist_sweep import ADAPTIVE_ORDER, SOLVERS
+from .statistics import spread
+from .study import AbstractStudy, Claim, verdict
+
+
+NAMES = {order: f"{name} 1e-05" for order, name in SOLVERS.items()}
+PANELS = {f"order {order}": name for order, name in NAMES.items()} | {
+    "adaptive order": f"{ADAPTIVE_ORDER} 1e-05"
+}
+
+
+class OrderOfRegularization(AbstractStudy):
+    """MNIST, R_2 to R_5, and solvers of orders 2 to 5 and of adaptive order."""
+
+    name: ClassVar[str] = "fig6-order-of-regularization"
+    title: ClassVar[str] = "Trade-offs of loss and evaluations, by orders of penalty and solver"
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """The whole sweep."""
+        return mnist_sweep.jobs(scale, seeds)
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """For each solver and order: losses and evaluations of all weights and seeds."""
+        del scale
+        arms = mnist_sweep.arms_of(results)
+        known = {name for arm in arms[:1] for name in arm.results[0]["evaluations"]}
+        return {
+            panel: {
+                str(order): front_of(
+                    [arm for arm in arms if arm.order in (0, order)], evaluation=name
+                )
+                for order in sorted({arm.order for arm in arms} - {0})
+            }
+            for panel, name in PANELS.items()
+            if name in known
+        }
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """A panel for each solver, a line for each order of the penalty."""
+        figure.set_size_inches(3 * len(numbers), 3.4)
+        panels = figure.subplots(1, len(numbers), sharey=True, squeeze=False)[0]
+        for axes, (panel, fronts) in zip(panels, numbers.items(), strict=True):
+            for i, (order, front) in enumerate(fronts.items()):
+                Front(**front).draw(axes, color=f"C{i}", label=f"R_{order}")
+            axes.set(title=f"solver of {panel}", xlabel="NFE", yscale="log")
+        panels[0].set_ylabel("training loss")
+        panels[0].legend()
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """The same order is best; orders above 3 gain little."""
+        areas = {
+            panel: {order: area_under_front(Front(**front)) for order, front in fronts.items()}
+            for panel, fronts in numbers.items()
+        }
+        matched, words = [], []
+        for order in SOLVERS:
+            of_panel = areas.get(f"order {order}", {})
+            if str(order) not in of_panel:
+                continue
+            means = {k: sum(x) / len(x) for k, x in of_panel.items()}
+            best = min(means, key=lambda k: means[k])
+            matched.append(best == str(order))
+            words.append(
+                f"order {order}: best R_{best} ({spread(of_panel[best])}; "
+                f"R_{order} {spread(of_panel[str(order)])})"
+            )
+        return [
+            Claim(
+                "The best trade-off for a solver of order m comes from regularizing R_m",
+                "no number",
+                "; ".join(words) or "too few orders at this scale",
+                verdict(all(matched) if len(matched) > 1 else None),
+            )
+        ]

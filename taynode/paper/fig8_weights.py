@@ -1,0 +1,199 @@
+"""Figures 8b, 8c, 10 and 11: runs on MNIST with R_3 of many weights, from four sides."""
+
+import abc
+import itertools
+import statistics
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..sweep.plan import Job
+from . import mnist_sweep
+from .fronts import Front, front_of
+from .statistics import rank_correlation, spread
+from .study import AbstractStudy, Claim, verdict
+
+
+COLUMNS = (
+    "train_loss",
+    "test_loss",
+    "train_error",
+    "test_error",
+    "train_nfe",
+    "test_nfe",
+    "train_nfe_std",
+    "test_nfe_std",
+)
+
+
+class AbstractWeights(AbstractStudy):
+    """Many weights of R_3, and their numbers over seeds."""
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """Unregularized, and R_3 of all weights."""
+        return mnist_sweep.jobs(scale, seeds, orders=(3,))
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """All columns, `[weight][seed]`, and the front on the classification error."""
+        del scale
+        arms = mnist_sweep.arms_of(results)
+        return {
+            "weights": [arm.weight for arm in arms],
+            **{name: [arm.values(name) for arm in arms] for name in COLUMNS},
+            "error_front": front_of(arms, loss="train_error"),
+            "test_error_front": front_of(arms, loss="test_error"),
+        }
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """One panel."""
+        self.draw_panel(numbers, figure.subplots())
+
+    @abc.abstractmethod
+    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
+        """Draw on some axes."""
+
+
+def means(values: Sequence[Sequence[float]]) -> list[float]:
+    """Over seeds."""
+    return [statistics.fmean(x) for x in values]
+
+
+def _over_weights(axes: Any, numbers: dict[str, Any], name: str, **style: Any) -> None:
+    # The unregularized runs at the left end of a logarithmic axis.
+    weights = [w or min(numbers["weights"][1:]) / 10 for w in numbers["weights"]]
+    axes.plot(weights, means(numbers[name]), ".-", **style)
+    axes.set(xscale="log", xlabel="weight of R_3 (leftmost: none)")
+
+
+class TrainAndTest(AbstractWeights):
+    """Figure 8b."""
+
+    name: ClassVar[str] = "fig8b-nfe-overfitting"
+    title: ClassVar[str] = "Evaluations on training and on test data"
+
+    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
+        """One against the other."""
+        train, test = means(numbers["train_nfe"]), means(numbers["test_nfe"])
+        both = [min(train + test), max(train + test)]
+        axes.plot(both, both, color="0.7", linewidth=1)
+        axes.plot(train, test, ".")
+        axes.set(xlabel="NFE on training data", ylabel="NFE on test data", aspect="equal")
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """They are the same."""
+        pairs = zip(means(numbers["train_nfe"]), means(numbers["test_nfe"]), strict=True)
+        largest = max(abs(test / train - 1) for train, test in pairs)
+        return [
+            Claim(
+                "The number of evaluations does not overfit",
+                "nearly identical",
+                f"at most {largest:.1%} apart",
+                verdict(largest < 0.05),
+            )
+        ]
+
+
+class Generalization(AbstractWeights):
+    """Figure 8c."""
+
+    name: ClassVar[str] = "fig8c-generalization"
+    title: ClassVar[str] = "Regularization and the error on training and test data"
+
+    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
+        """Both errors over weights."""
+        _over_weights(axes, numbers, "train_error", color="C0", label="training error")
+        _over_weights(axes, numbers, "test_error", color="C1", label="test error")
+        axes.legend()
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """Large weights overfit less, and are worse."""
+        gaps = [
+            statistics.fmean(b - a for a, b in zip(train, test, strict=True))
+            for train, test in zip(numbers["train_error"], numbers["test_error"], strict=True)
+        ]
+        errors = numbers["test_error"]
+        return [
+            Claim(
+                "A large weight lessens overfitting",
+                "no number",
+                f"test error above training error by {gaps[0]:.2%} without and {gaps[-1]:.2%} "
+                "with the largest weight",
+                verdict(gaps[-1] < gaps[0]),
+            ),
+            Claim(
+                "A large weight raises the test error",
+                "no number",
+                f"{spread(errors[0])} without, {spread(errors[-1])} with the largest weight",
+                verdict(means(errors)[-1] > means(errors)[0]),
+            ),
+        ]
+
+
+class Variance(AbstractWeights):
+    """Figure 10."""
+
+    name: ClassVar[str] = "fig10-nfe-variance"
+    title: ClassVar[str] = "How evaluations vary from sample to sample"
+
+    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
+        """The standard deviation, and the distance of training and test data, over weights."""
+        numbers = numbers | {"distance": _distances(numbers)}
+        _over_weights(axes, numbers, "test_nfe_std", color="C0", label="standard deviation")
+        _over_weights(axes, numbers, "distance", color="C1", label="|training - test|")
+        axes.set_ylabel("NFE")
+        axes.legend()
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """The variance is not monotone, and tells the distance."""
+        deviations, distances = means(numbers["test_nfe_std"]), means(_distances(numbers))
+        rises = [b > a for a, b in itertools.pairwise(deviations)]
+        rho = rank_correlation(deviations, distances)
+        return [
+            Claim(
+                "The variance of evaluations is not monotone in the weight",
+                "no number",
+                "standard deviations " + ", ".join(f"{x:.2g}" for x in deviations),
+                verdict(any(rises) and not all(rises)),
+            ),
+            Claim(
+                "The distance of training and test data follows the variance",
+                "no number",
+                f"rank correlation {rho:.2f}",
+                verdict(rho > 0.5),
+            ),
+        ]
+
+
+def _distances(numbers: dict[str, Any]) -> list[list[float]]:
+    return [
+        [abs(a - b) for a, b in zip(train, test, strict=True)]
+        for train, test in zip(numbers["train_nfe"], numbers["test_nfe"], strict=True)
+    ]
+
+
+class ClassificationError(AbstractWeights):
+    """Figure 11."""
+
+    name: ClassVar[str] = "fig11-classification-error"
+    title: ClassVar[str] = "What error is paid for fewer evaluations"
+
+    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
+        """Errors on training and test data."""
+        for i, (key, label) in enumerate(
+            {"error_front": "training error", "test_error_front": "test error"}.items()
+        ):
+            Front(**numbers[key]).draw(axes, color=f"C{i}", label=label)
+        axes.set(xlabel="NFE per test sample", ylabel="error")
+        axes.legend()
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """Evaluations can be saved without errors."""
+        front = Front(**numbers["test_error_front"])
+        saved = front.at_extra_loss(0.05)
+        return [
+            Claim(
+                "Evaluations can be saved at nearly the same classification error",
+                "no number",
+                f"{spread([100 * x for x in saved])} % for 5 % more test error, relatively",
+                verdict(statistics.fmean(saved) > 0.1),
+            )
+        ]

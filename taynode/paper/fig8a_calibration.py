@@ -1,0 +1,118 @@
+"""Figure 8a: whether solvers keep what their tolerances promise on regularized dynamics."""
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..sweep.plan import Job
+from . import mnist_sweep
+from .statistics import spread
+from .study import AbstractStudy, Claim, verdict
+
+
+TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+EXACT = 1e-12
+NUM_SAMPLES = 20
+
+
+class Calibration(AbstractStudy):
+    """MNIST: errors of Dopri5, trained with R_3, trained without, and untrained."""
+
+    name: ClassVar[str] = "fig8a-calibration"
+    title: ClassVar[str] = "The error that is made, and the tolerance that is asked for"
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """The runs of the sweep whose errors are measured."""
+        every = mnist_sweep.jobs(scale, seeds)
+        return [job for job in every if mnist_sweep.CALIBRATION in job.measurements]
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """Errors by arm, `[seed][tolerance]`, and the slope of each on logarithmic axes."""
+        del scale
+        errors: dict[str, list[list[float]]] = {"untrained": []}
+        for arm in mnist_sweep.arms_of(results):
+            measured = [result["measured"][mnist_sweep.CALIBRATION] for result in arm.results]
+            label = f"R_{arm.order}, weight {arm.weight:g}" if arm.order else "unregularized"
+            errors[label] = [x["trained"] for x in measured]
+            if not arm.order:
+                errors["untrained"] = [x["untrained"] for x in measured]
+        slopes = {label: [_slope(row) for row in rows] for label, rows in errors.items()}
+        return {"tolerances": list(TOLERANCES), "errors": errors, "slopes": slopes}
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """Errors over tolerances, a line a seed."""
+        axes = figure.subplots()
+        tolerances = numbers["tolerances"]
+        axes.plot(tolerances, tolerances, color="0.7", linewidth=1, label="as asked for")
+        for i, (label, rows) in enumerate(numbers["errors"].items()):
+            for j, row in enumerate(rows):
+                axes.plot(tolerances, row, ".-", color=f"C{i}", label=None if j else label)
+        axes.set(xscale="log", yscale="log", xlabel="tolerance", ylabel="error of the solution")
+        axes.legend()
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """Regularized dynamics are solved as faithfully as any."""
+        slopes, errors = numbers["slopes"], numbers["errors"]
+        regular = next(label for label in slopes if label.startswith("R_"))
+        means = {label: statistics.fmean(x) for label, x in slopes.items()}
+        typical = {
+            label: statistics.fmean(statistics.geometric_mean(row) for row in rows)
+            for label, rows in errors.items()
+        }
+        ratio = typical[regular] / typical["untrained"]
+        return [
+            Claim(
+                "Regularized dynamics are as well calibrated as random ones",
+                "the curves coincide",
+                "; ".join(f"slope {spread(slopes[label])} {label}" for label in slopes)
+                + f"; errors {ratio:.2g} times those of the untrained model",
+                verdict(abs(means[regular] - means["untrained"]) < 0.2 and ratio < 10),
+            )
+        ]
+
+
+def _slope(errors: Sequence[float]) -> float:
+    import numpy as np
+
+    return float(np.polyfit(np.log10(TOLERANCES), np.log10(errors), 1)[0])
+
+
+def errors_of(directory: Path) -> dict[str, list[float]]:
+    """The errors of a run's model, and of one with the weights it began with."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+    import jax.random as jr
+    import jax.tree_util as jtu
+
+    from ..report.paths import initial_state_of
+    from ..training.build import make_solve
+    from ..training.config import SolveConfig
+    from ..training.loading import load
+
+    run = load(directory, precision="float64")
+    batch = jtu.tree_map(lambda x: x[:NUM_SAMPLES], run.data.test)
+    y0 = initial_state_of(run.task, run.model, batch)
+
+    @eqx.filter_jit
+    def ends(field: Any, tolerance: Any) -> Any:
+        config = SolveConfig(max_steps=4096)
+        solve = eqx.tree_at(
+            lambda solve: (solve.stepsize_controller.rtol, solve.stepsize_controller.atol),
+            make_solve(config),
+            (tolerance, tolerance),
+        )
+        return jax.vmap(lambda y: solve(field, y).ys[-1])(y0)
+
+    def errors(field: Any) -> list[float]:
+        exact = ends(field, jnp.asarray(EXACT))
+        distances = (ends(field, jnp.asarray(x)) - exact for x in TOLERANCES)
+        return [float(jnp.sqrt(jnp.mean(x**2))) for x in distances]
+
+    first = run.task.model(jr.split(jr.key(run.config.seed))[0])
+    cast = lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x
+    return {
+        "trained": errors(run.model.vector_field),
+        "untrained": errors(jtu.tree_map(cast, first).vector_field),
+    }

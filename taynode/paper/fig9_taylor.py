@@ -1,0 +1,116 @@
+"""Figure 9: trajectories and their local Taylor polynomials, without and with R_6."""
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..sweep.plan import EvaluationConfig, Job
+from ..training.config import RegularizerConfig, SolveConfig
+from .statistics import of_group, spread
+from .study import AbstractStudy, Claim, verdict
+
+
+ORDER = 6
+ARMS = {"none": RegularizerConfig(), "r6": RegularizerConfig("r6", 1e-6)}
+TITLES = {"none": "unregularized", "r6": "sixth derivative regularized"}
+POLYNOMIALS = "taynode.paper.fig9_taylor:polynomials_of"
+FIFTH_ORDER = EvaluationConfig("dopri5", SolveConfig(rtol=1.4e-8, atol=1.4e-8), "float64", 200)
+NUM_TIMES, NUM_POINTS, WIDTH = 201, 6, 0.12
+
+
+class TaylorPolynomials(AbstractStudy):
+    """The toy problem, and polynomials of order 6 at some points of a trajectory."""
+
+    name: ClassVar[str] = "fig9-taylor"
+    title: ClassVar[str] = "Regularized trajectories are nearly polynomials"
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """Both arms, for all seeds."""
+        from ..tasks import find_task
+
+        defaults = find_task("toy").defaults(scale)
+        return [
+            Job(
+                dataclasses.replace(defaults, regularizer=arm, seed=seed),
+                (FIFTH_ORDER,),
+                (POLYNOMIALS,),
+            )
+            for arm in ARMS.values()
+            for seed in seeds
+        ]
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """Fits, evaluations, and what is drawn of the first seed."""
+        del scale
+        arms = {name: of_group(results, regularizer=name) for name in ARMS}
+        return {
+            name: {
+                "mse": [result["row"]["test_loss"] for result in arm],
+                "nfe": [result["evaluations"]["dopri5"]["test_nfe"] for result in arm],
+                "drawn": arm[0]["measured"][POLYNOMIALS],
+            }
+            for name, arm in arms.items()
+        }
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """The trajectory as a line, the polynomials over it."""
+        for axes, name in zip(figure.subplots(1, 2, sharey=True), ARMS, strict=True):
+            drawn = numbers[name]["drawn"]
+            axes.plot(drawn["times"], drawn["states"], color="0.6", linewidth=4, label="trajectory")
+            for i, piece in enumerate(drawn["pieces"]):
+                label = None if i else f"polynomial of order {ORDER}"
+                axes.plot(piece["times"], piece["values"], color="C3", label=label)
+                axes.plot(piece["at"], piece["value"], "k.")
+            axes.set(title=f"{TITLES[name]}\nNFE {spread(numbers[name]['nfe'])}", xlabel="time")
+            margin = 0.1 * (max(drawn["states"]) - min(drawn["states"]))
+            axes.set_ylim(min(drawn["states"]) - margin, max(drawn["states"]) + margin)
+        figure.axes[0].set_ylabel("z")
+        figure.axes[0].legend()
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """Fewer evaluations with a solver of order 5."""
+        plain, regular = (numbers[name] for name in ARMS)
+        saved = 1 - statistics.fmean(regular["nfe"]) / statistics.fmean(plain["nfe"])
+        return [
+            Claim(
+                "Regularizing sixth derivatives lowers the evaluations of a solver of order 5",
+                "92 to 68, 26 % fewer",
+                f"{spread(plain['nfe'])} to {spread(regular['nfe'])}, {saved:.0%} fewer; mean "
+                f"square error {spread(plain['mse'])} and {spread(regular['mse'])}",
+                verdict(saved > 0.1),
+            )
+        ]
+
+
+def polynomials_of(directory: Path) -> dict[str, Any]:
+    """A trajectory of a run's model, and Taylor polynomials at some of its points."""
+    import diffrax as dfx
+    import jax.numpy as jnp
+    import numpy as np
+
+    from ..models import Solve
+    from ..taylor import taylor_coefficients
+    from ..training.loading import load
+
+    run = load(directory, precision="float64")
+    field = run.model.vector_field
+    times = jnp.linspace(0.0, 1.0, NUM_TIMES)
+    start = jnp.array([2.0])
+    exact = Solve(stepsize_controller=dfx.PIDController(rtol=1e-10, atol=1e-10))
+    states = exact(field, start, saveat=dfx.SaveAt(ts=times)).ys
+    pieces = []
+    for i in np.linspace(0, NUM_TIMES - 1, NUM_POINTS + 2).round().astype(int)[1:-1]:
+        terms = taylor_coefficients(field, times[i], states[i], order=ORDER)
+        around = jnp.linspace(-WIDTH, WIDTH, 41)
+        values = sum(term[0] * around**k for k, term in enumerate(terms))
+        pieces.append(
+            {
+                "at": float(times[i]),
+                "value": float(states[i, 0]),
+                "times": np.asarray(times[i] + around).tolist(),
+                "values": np.asarray(values).tolist(),
+            }
+        )
+    return {"times": times.tolist(), "states": states[:, 0].tolist(), "pieces": pieces}

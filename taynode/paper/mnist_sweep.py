@@ -1,0 +1,111 @@
+"""Many runs on MNIST that differ in what is regularized and how much; most figures use them."""
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..sweep.plan import EvaluationConfig, Job
+from ..training.config import RegularizerConfig, SolveConfig, TrainConfig
+
+
+ORDERS = (2, 3, 4, 5)
+# Of R_2; for each further order, a tenth, since derivatives grow that much.
+WEIGHTS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
+NUM_IMAGES = 10_000
+# Measured of the unregularized runs, and of those with R_3 and this weight of R_2.
+CALIBRATION = "taynode.paper.fig8a_calibration:errors_of"
+CALIBRATED = (3, 1e-2)
+
+# By order: a solver whose tableau is right. The last one chooses its order as it goes.
+SOLVERS = {2: "heun", 3: "bosh3", 4: "owren_zennaro4", 5: "dopri5"}
+ADAPTIVE_ORDER = "adams"
+
+
+def _at(name: str, tolerance: float, samples: int, precision: str = "float32") -> EvaluationConfig:
+    solve = SolveConfig(solver=name, rtol=tolerance, atol=tolerance, max_steps=16_384)
+    splits = ("train", "test")
+    return EvaluationConfig(f"{name} {tolerance:g}", solve, precision, samples, splits)
+
+
+EVALUATIONS = (
+    *(_at(name, 1e-5, 200) for name in SOLVERS.values()),
+    _at(ADAPTIVE_ORDER, 1e-5, 200, "float64"),
+    _at("dopri5", 1.4e-8, 200, "float64"),
+)
+
+
+def config(scale: str) -> TrainConfig:
+    """What all runs share."""
+    from ..tasks import find_task
+
+    defaults = find_task("mnist").defaults(scale)
+    if scale == "laptop":
+        return dataclasses.replace(defaults, train_samples=NUM_IMAGES, final_samples=1000)
+    return dataclasses.replace(defaults, train_samples=2000) if scale == "smoke" else defaults
+
+
+def weight_of(order: int, weight: float) -> float:
+    """The weight of R_K that goes with one of R_2."""
+    return float(f"{weight * 10.0 ** (2 - order):.6g}")
+
+
+def jobs(
+    scale: str,
+    seeds: Sequence[int],
+    *,
+    orders: Sequence[int] = ORDERS,
+    weights: Sequence[float] = WEIGHTS,
+) -> list[Job]:
+    """Unregularized, and all orders with all weights; fewer at `smoke`."""
+    if scale == "smoke":
+        orders, weights = orders[:2], (1e-2, 1.0)
+    arms = [RegularizerConfig()]
+    arms += [RegularizerConfig(f"r{k}", weight_of(k, w)) for k in orders for w in weights]
+    order, weight = CALIBRATED
+    calibrated = arms[0], RegularizerConfig(f"r{order}", weight_of(order, weight))
+    evaluations = EVALUATIONS if scale != "smoke" else EVALUATIONS[1:4:2]
+    shared = config(scale)
+    return [
+        Job(
+            dataclasses.replace(shared, regularizer=arm, seed=seed),
+            evaluations,
+            (CALIBRATION,) if arm in calibrated else (),
+        )
+        for seed in seeds
+        for arm in arms
+    ]
+
+
+class Arm(NamedTuple):
+    """The results of one regularizer and weight, over seeds."""
+
+    order: int
+    weight: float
+    results: list[dict[str, Any]]
+
+    def values(self, name: str, evaluation: str | None = None) -> list[float]:
+        """A number of each run, from its last row or from a further evaluation."""
+        if evaluation is None:
+            return [result["row"][name] for result in self.results]
+        return [result["evaluations"][evaluation][name] for result in self.results]
+
+    def mean(self, name: str, evaluation: str | None = None) -> float:
+        """The mean over seeds."""
+        return statistics.fmean(self.values(name, evaluation))
+
+    def spread(self, name: str, evaluation: str | None = None) -> float:
+        """The standard deviation over seeds, zero for a single one."""
+        values = self.values(name, evaluation)
+        return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def arms_of(results: Sequence[dict[str, Any]], order: int | None = None) -> list[Arm]:
+    """By order and weight; the unregularized runs are of order 0. Failed runs are left out."""
+    groups: dict[tuple[int, float], list[dict[str, Any]]] = {}
+    for result in results:
+        settings = result["config"]["regularizer"]
+        found = 0 if settings["name"] == "none" else int(settings["name"][1:])
+        if result["state"] == "finished" and order in (None, found):
+            groups.setdefault((found, settings["weight"]), []).append(result)
+    return [Arm(*key, groups[key]) for key in sorted(groups)]

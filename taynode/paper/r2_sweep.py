@@ -1,0 +1,61 @@
+"""R_2 of many weights on PhysioNet and MINIBOONE; several figures use these runs."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..sweep.plan import EvaluationConfig, Job
+from ..training.config import RegularizerConfig, SolveConfig
+
+
+WEIGHTS = {
+    "physionet": (0.1, 1.0, 3.0, 10.0, 100.0),
+    "miniboone": (0.001, 0.01, 0.1, 1.0, 10.0),
+}
+TIGHT = EvaluationConfig(
+    "1.4e-8",
+    SolveConfig(rtol=1.4e-8, atol=1.4e-8, max_steps=4096),
+    precision="float64",
+    samples=200,
+)
+# The runs whose paths are drawn: unregularized, and of one weight, for the first seed.
+PATHS = "taynode.paper.r2_sweep:paths_of"
+DRAWN = 10.0
+
+
+def jobs(task: str, scale: str, seeds: Sequence[int]) -> list[Job]:
+    """Unregularized, and all weights; one of them at `smoke`."""
+    from ..tasks import find_task
+
+    defaults = find_task(task).defaults(scale)
+    smoke = scale == "smoke"
+    weights = (DRAWN,) if smoke else WEIGHTS[task]
+    arms = [RegularizerConfig(), *(RegularizerConfig("r2", weight) for weight in weights)]
+    return [
+        Job(
+            dataclasses.replace(defaults, regularizer=arm, seed=seed),
+            () if smoke else (TIGHT,),
+            (PATHS,) if _is_drawn(task, arm, seed) else (),
+        )
+        for seed in seeds
+        for arm in arms
+    ]
+
+
+def _is_drawn(task: str, arm: RegularizerConfig, seed: int) -> bool:
+    return task == "physionet" and seed == 0 and arm.weight in (0.0, DRAWN)
+
+
+def paths_of(directory: Path) -> dict[str, Any]:
+    """The paths that a run has drawn, in two dimensions, and where its solver stepped."""
+    import numpy as np
+
+    from ..report.samples import read_samples
+
+    arrays = read_samples(directory)
+    return {
+        "times": arrays["path_times"].tolist(),
+        "states": arrays["path_states"][..., :2].tolist(),
+        "steps": [row[np.isfinite(row)].tolist() for row in arrays["step_times"]],
+    }
