@@ -11,13 +11,19 @@ def report(*runs: Path, out: Path = Path("report.html")) -> None:
     Parameters
     ----------
     runs
-        Directories of runs.
+        Directories of runs; or one with studies, such as results/laptop.
     out
         The page.
 
     """
+    from ..paper.study import has_studies
     from ..report.page import write_report
 
     if not runs:
         raise ConfigError("`runs`: name at least one directory of a run.")
-    print(write_report(list(runs), out))
+    if len(runs) == 1 and has_studies(runs[0]):
+        from ..paper.companion import write_companion
+
+        print(write_companion(runs[0], out))
+    else:
+        print(write_report(list(runs), out))

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep, r2_sweep
+from .chart import Chart, Panel
 from .fronts import Front, front_of
 from .statistics import spread
 from .study import AbstractStudy, Claim, verdict
@@ -27,13 +28,13 @@ class MeanSquareError(AbstractStudy):
         arms = mnist_sweep.arms_of(results)
         return {split: front_of(arms, loss=f"{split}_mse") for split in ("train", "test")}
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """Both errors over evaluations."""
-        axes = figure.subplots()
-        for i, (split, front) in enumerate(numbers.items()):
-            Front(**front).draw(axes, color=f"C{i}", label=f"{split} data")
-        axes.set(xlabel="NFE per test patient", ylabel="mean square error")
-        axes.legend()
+        marks = [
+            Front(**front).line(f"{split} data", i)
+            for i, (split, front) in enumerate(numbers.items())
+        ]
+        return Chart([Panel(marks, x="NFE per test patient", y="mean square error")])
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The paper's best result: a third of the evaluations for 8 % more loss."""

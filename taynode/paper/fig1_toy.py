@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import RegularizerConfig, SolveConfig
+from .chart import Chart, Line, Panel
 from .statistics import of_group, spread
 from .study import AbstractStudy, Claim, verdict
 
@@ -54,35 +55,26 @@ class Toy(AbstractStudy):
             for name, arm in arms.items()
         }
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """Two panels with common axes and colors."""
         import numpy as np
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.collections import LineCollection
-        from matplotlib.colors import LogNorm
 
         every = np.concatenate([np.ravel(numbers[name]["paths"]["derivative"]) for name in ARMS])
-        every = every[every > 0]
-        norm = LogNorm(*np.quantile(every, [0.05, 0.995]))
-        for axes, name in zip(figure.subplots(1, 2, sharey=True), ARMS, strict=True):
+        low, high = np.quantile(every[every > 0], [0.05, 0.995])
+        panels = []
+        for name in ARMS:
             paths = numbers[name]["paths"]
-            times = np.array(paths["times"])
+            times, marks = paths["times"], []
             for states, derivative, steps in zip(
                 paths["states"], paths["derivative"], paths["steps"], strict=True
             ):
-                points = np.column_stack([times, states])
-                lines = LineCollection(
-                    list(np.stack([points[:-1], points[1:]], axis=1)), cmap="magma_r", norm=norm
-                )
-                lines.set_array(np.array(derivative)[:-1])
-                axes.add_collection(lines)
-                axes.plot(steps, np.interp(steps, times, states), "k.", markersize=2.5)
-            nfe = spread(numbers[name]["nfe"])
-            axes.set(title=f"{TITLES[name]}\nNFE {nfe}", xlabel="time", xlim=(0, 1))
-            axes.autoscale(axis="y")
-        figure.axes[0].set_ylabel("z")
-        shades = ScalarMappable(norm, "magma_r")
-        figure.colorbar(shades, ax=figure.axes, label="size of the third derivative")
+                marks.append(Line(times, states, values=derivative))
+                at = np.interp(steps, times, states).tolist()
+                marks.append(Line(steps, at, joined=False))
+            title = f"{TITLES[name]}\nNFE {spread(numbers[name]['nfe'])}"
+            panels.append(Panel(marks, title, "time", "" if panels else "z"))
+        label = "size of the third derivative"
+        return Chart(panels, share_y=True, values=label, low=float(low), high=float(high))
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The same fit, in fewer evaluations."""

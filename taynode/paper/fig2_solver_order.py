@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from .chart import Chart, Heat, Panel
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -32,27 +33,16 @@ class SolverOrder(AbstractStudy):
         del results, scale
         return {"steps": {name: _steps(name) for name in SOLVERS}}
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """The paper's heat map: by how much steps rise from one degree to the next."""
-        import numpy as np
-
-        axes = figure.subplots()
-        rises = np.array([_rises(steps) for steps in numbers["steps"].values()])
-        image = axes.imshow(rises, cmap="Blues", vmin=0, vmax=1)
-        for (i, j), value in np.ndenumerate(rises):
-            color = "white" if value > 0.5 else "black"
-            axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=color, fontsize=9)
-        labels = [f"{name} ({SOLVERS[name][0]})" for name in numbers["steps"]]
-        axes.set(
-            xticks=range(len(POWERS) - 1),
-            xticklabels=[f"{k - 1} to {k}" for k in POWERS[1:]],
-            yticks=range(len(labels)),
-            yticklabels=labels,
-            xlabel="Degree K of the trajectory",
-            ylabel="Solver (order)",
-            title="Rise of the number of steps, as a share of all rises",
+        steps = numbers["steps"]
+        heat = Heat(
+            [_rises(x) for x in steps.values()],
+            [f"{k - 1} to {k}" for k in POWERS[1:]],
+            [f"{name} ({SOLVERS[name][0]})" for name in steps],
         )
-        figure.colorbar(image, ax=axes, shrink=0.8)
+        title = "Rise of the number of steps, as a share of all rises"
+        return Chart([Panel([heat], title, "degree K of the trajectory", "solver (order)")])
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Steps are few below the order and many from there on."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .chart import Chart, Line, Panel
 from .statistics import spread
 from .study import AbstractStudy, Claim, verdict
 
@@ -36,17 +37,19 @@ class Training(AbstractStudy):
             }
         return out
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """Evaluations and loss over epochs, a line a seed."""
-        axes = figure.subplots(1, 2)
+        marks: dict[str, list[Line]] = {"test_nfe": [], "train_loss": []}
         for i, (label, course) in enumerate(numbers.items()):
             for j, epochs in enumerate(course["epoch"]):
-                style: dict[str, Any] = {"color": f"C{i}", "label": None if j else label}
-                axes[0].plot(epochs, course["test_nfe"][j], ".-", **style)
-                axes[1].plot(epochs, course["train_loss"][j], ".-", **style)
-        axes[0].set(xlabel="epoch", ylabel="NFE per test sample")
-        axes[1].set(xlabel="epoch", ylabel="training loss", yscale="log")
-        axes[0].legend()
+                for name, lines in marks.items():
+                    lines.append(Line(epochs, course[name][j], "" if j else label, i))
+        return Chart(
+            [
+                Panel(marks["test_nfe"], x="epoch", y="NFE per test sample"),
+                Panel(marks["train_loss"], x="epoch", y="training loss", y_log=True),
+            ]
+        )
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Evaluations grow without, and grow less with regularization."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import r2_sweep
+from .chart import Chart, Line, Panel
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -36,22 +37,21 @@ class LatentPaths(AbstractStudy):
             for result in results
         }
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """A panel an arm, with the solver's steps as dots."""
         import numpy as np
 
-        for i, (axes, (name, told)) in enumerate(
-            zip(figure.subplots(1, 2), sorted(numbers.items()), strict=True)
-        ):
-            paths = told["paths"]
-            times = np.array(paths["times"])
+        panels = []
+        for i, (name, told) in enumerate(sorted(numbers.items())):
+            paths, marks = told["paths"], []
             for states, steps in zip(paths["states"], paths["steps"], strict=True):
-                states = np.array(states)
-                axes.plot(*states.T, color=f"C{i}", linewidth=1, alpha=0.8)
-                dots = [np.interp(steps, times, states[:, j]) for j in range(2)]
-                axes.plot(*dots, "k.", markersize=2.5)
-            axes.set(title=f"{TITLES[name]}\nNFE {told['nfe']:.1f}", xlabel="first direction")
-        figure.axes[0].set_ylabel("second direction")
+                x, y = np.array(states).T
+                marks.append(Line(x.tolist(), y.tolist(), color=i, dots=False, width=1.0))
+                at = [np.interp(steps, paths["times"], values).tolist() for values in (x, y)]
+                marks.append(Line(*at, color=i, joined=False))
+            title = f"{TITLES[name]}\nNFE {told['nfe']:.1f}"
+            panels.append(Panel(marks, title, "first direction", "second direction"))
+        return Chart(panels)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """They are simpler."""

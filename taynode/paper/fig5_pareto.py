@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep, r2_sweep
+from .chart import Chart, Panel
 from .fronts import Front, front_of
 from .statistics import spread
 from .study import AbstractStudy, Claim, verdict
@@ -40,17 +41,22 @@ class Pareto(AbstractStudy):
             out[task] = {split: front_of(arms, loss=f"{split}_loss") for split in ("train", "test")}
         return out
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """A panel for each task."""
-        figure.set_size_inches(10, 3.6)
-        for axes, (task, fronts) in zip(
-            figure.subplots(1, len(numbers)), numbers.items(), strict=True
-        ):
-            for i, (split, front) in enumerate(fronts.items()):
-                Front(**front).draw(axes, color=f"C{i}", label=f"{split} loss")
-            axes.set(title=TITLES[task], xlabel="NFE per test sample")
-        figure.axes[0].set_ylabel("loss")
-        figure.axes[0].legend()
+        return Chart(
+            [
+                Panel(
+                    [
+                        Front(**front).line(f"{split} loss", i)
+                        for i, (split, front) in enumerate(fronts.items())
+                    ],
+                    TITLES[task],
+                    "NFE per test sample",
+                    "loss",
+                )
+                for task, fronts in numbers.items()
+            ]
+        )
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """How many evaluations can be saved for a little loss."""

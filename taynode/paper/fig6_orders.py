@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .chart import Chart, Panel
 from .fronts import area_under_front, Front, front_of
 from .mnist_sweep import ADAPTIVE_ORDER, SOLVERS
 from .statistics import spread
@@ -43,16 +44,24 @@ class OrderOfRegularization(AbstractStudy):
             if name in known
         }
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """A panel for each solver, a line for each order of the penalty."""
-        figure.set_size_inches(3 * len(numbers), 3.4)
-        panels = figure.subplots(1, len(numbers), sharey=True, squeeze=False)[0]
-        for axes, (panel, fronts) in zip(panels, numbers.items(), strict=True):
-            for i, (order, front) in enumerate(fronts.items()):
-                Front(**front).draw(axes, color=f"C{i}", label=f"R_{order}")
-            axes.set(title=f"solver of {panel}", xlabel="NFE", yscale="log")
-        panels[0].set_ylabel("training loss")
-        panels[0].legend()
+        return Chart(
+            [
+                Panel(
+                    [
+                        Front(**front).line(f"R_{order}", i + 1)
+                        for i, (order, front) in enumerate(fronts.items())
+                    ],
+                    f"solver of {panel}",
+                    "NFE",
+                    "training loss",
+                    y_log=True,
+                )
+                for panel, fronts in numbers.items()
+            ],
+            share_y=True,
+        )
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The same order is best; orders above 3 gain little."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .chart import Chart, Line, Panel
 from .mnist_sweep import SOLVERS
 from .statistics import rank_correlation
 from .study import AbstractStudy, Claim, verdict
@@ -38,16 +39,23 @@ class Surrogate(AbstractStudy):
                 into["weight"] += [arm.weight] * len(arm.results)
         return out
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """A panel for each solver, a color for each order that is regularized."""
-        figure.set_size_inches(3 * len(numbers), 3.4)
-        panels = figure.subplots(1, len(numbers), squeeze=False)[0]
-        for axes, (solver, orders) in zip(panels, numbers.items(), strict=True):
-            for i, (order, points) in enumerate(orders.items()):
-                axes.plot(points["penalty"], points["nfe"], ".", color=f"C{i}", label=f"R_{order}")
-            axes.set(title=f"solver of order {solver}", xlabel="R_K of the run", xscale="log")
-        panels[0].set_ylabel("NFE per test sample")
-        panels[0].legend()
+        return Chart(
+            [
+                Panel(
+                    [
+                        Line(points["penalty"], points["nfe"], f"R_{order}", i + 1, joined=False)
+                        for i, (order, points) in enumerate(orders.items())
+                    ],
+                    f"solver of order {solver}",
+                    "R_K of the run",
+                    "NFE per test sample",
+                    x_log=True,
+                )
+                for solver, orders in numbers.items()
+            ]
+        )
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Evaluations rise with R_K; the fewest come from the solver's own order."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .chart import Chart, Line, Panel
 from .fronts import Front, front_of
 from .statistics import rank_correlation, spread
 from .study import AbstractStudy, Claim, verdict
@@ -43,13 +44,13 @@ class AbstractWeights(AbstractStudy):
             "test_error_front": front_of(arms, loss="test_error"),
         }
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """One panel."""
-        self.draw_panel(numbers, figure.subplots())
+        return Chart([self.panel(numbers)], height=4.0)
 
     @abc.abstractmethod
-    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
-        """Draw on some axes."""
+    def panel(self, numbers: dict[str, Any]) -> Panel:
+        """What is drawn."""
 
 
 def means(values: Sequence[Sequence[float]]) -> list[float]:
@@ -57,11 +58,14 @@ def means(values: Sequence[Sequence[float]]) -> list[float]:
     return [statistics.fmean(x) for x in values]
 
 
-def _over_weights(axes: Any, numbers: dict[str, Any], name: str, **style: Any) -> None:
-    # The unregularized runs at the left end of a logarithmic axis.
+def _over_weights(numbers: dict[str, Any], names: dict[str, str], y: str) -> Panel:
+    """Some columns over weights, the unregularized runs at the left end."""
     weights = [w or min(numbers["weights"][1:]) / 10 for w in numbers["weights"]]
-    axes.plot(weights, means(numbers[name]), ".-", **style)
-    axes.set(xscale="log", xlabel="weight of R_3 (leftmost: none)")
+    marks = [
+        Line(weights, means(numbers[name]), label, i + 1)
+        for i, (name, label) in enumerate(names.items())
+    ]
+    return Panel(marks, x="weight of R_3 (leftmost: none)", y=y, x_log=True)
 
 
 class TrainAndTest(AbstractWeights):
@@ -70,13 +74,12 @@ class TrainAndTest(AbstractWeights):
     name: ClassVar[str] = "fig8b-nfe-overfitting"
     title: ClassVar[str] = "Evaluations on training and on test data"
 
-    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
+    def panel(self, numbers: dict[str, Any]) -> Panel:
         """One against the other."""
         train, test = means(numbers["train_nfe"]), means(numbers["test_nfe"])
         both = [min(train + test), max(train + test)]
-        axes.plot(both, both, color="0.7", linewidth=1)
-        axes.plot(train, test, ".")
-        axes.set(xlabel="NFE on training data", ylabel="NFE on test data", aspect="equal")
+        marks = [Line(both, both, "equal", -1), Line(train, test, "runs", 1, joined=False)]
+        return Panel(marks, x="NFE on training data", y="NFE on test data")
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """They are the same."""
@@ -98,11 +101,10 @@ class Generalization(AbstractWeights):
     name: ClassVar[str] = "fig8c-generalization"
     title: ClassVar[str] = "Regularization and the error on training and test data"
 
-    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
+    def panel(self, numbers: dict[str, Any]) -> Panel:
         """Both errors over weights."""
-        _over_weights(axes, numbers, "train_error", color="C0", label="training error")
-        _over_weights(axes, numbers, "test_error", color="C1", label="test error")
-        axes.legend()
+        names = {"train_error": "training error", "test_error": "test error"}
+        return _over_weights(numbers, names, "share of wrong classes")
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Large weights overfit less, and are worse."""
@@ -134,13 +136,10 @@ class Variance(AbstractWeights):
     name: ClassVar[str] = "fig10-nfe-variance"
     title: ClassVar[str] = "How evaluations vary from sample to sample"
 
-    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
+    def panel(self, numbers: dict[str, Any]) -> Panel:
         """The standard deviation, and the distance of training and test data, over weights."""
-        numbers = numbers | {"distance": _distances(numbers)}
-        _over_weights(axes, numbers, "test_nfe_std", color="C0", label="standard deviation")
-        _over_weights(axes, numbers, "distance", color="C1", label="|training - test|")
-        axes.set_ylabel("NFE")
-        axes.legend()
+        names = {"test_nfe_std": "standard deviation", "distance": "|training - test|"}
+        return _over_weights(numbers | {"distance": _distances(numbers)}, names, "NFE")
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The variance is not monotone, and tells the distance."""
@@ -176,14 +175,13 @@ class ClassificationError(AbstractWeights):
     name: ClassVar[str] = "fig11-classification-error"
     title: ClassVar[str] = "What error is paid for fewer evaluations"
 
-    def draw_panel(self, numbers: dict[str, Any], axes: Any) -> None:
+    def panel(self, numbers: dict[str, Any]) -> Panel:
         """Errors on training and test data."""
-        for i, (key, label) in enumerate(
-            {"error_front": "training error", "test_error_front": "test error"}.items()
-        ):
-            Front(**numbers[key]).draw(axes, color=f"C{i}", label=label)
-        axes.set(xlabel="NFE per test sample", ylabel="error")
-        axes.legend()
+        names = {"error_front": "training error", "test_error_front": "test error"}
+        marks = [
+            Front(**numbers[key]).line(label, i + 1) for i, (key, label) in enumerate(names.items())
+        ]
+        return Panel(marks, x="NFE per test sample", y="error")
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Evaluations can be saved without errors."""

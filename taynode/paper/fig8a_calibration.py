@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .chart import Chart, Line, Panel
 from .statistics import spread
 from .study import AbstractStudy, Claim, verdict
 
@@ -40,16 +41,14 @@ class Calibration(AbstractStudy):
         slopes = {label: [_slope(row) for row in rows] for label, rows in errors.items()}
         return {"tolerances": list(TOLERANCES), "errors": errors, "slopes": slopes}
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """Errors over tolerances, a line a seed."""
-        axes = figure.subplots()
         tolerances = numbers["tolerances"]
-        axes.plot(tolerances, tolerances, color="0.7", linewidth=1, label="as asked for")
+        marks = [Line(tolerances, tolerances, "as asked for", -1)]
         for i, (label, rows) in enumerate(numbers["errors"].items()):
-            for j, row in enumerate(rows):
-                axes.plot(tolerances, row, ".-", color=f"C{i}", label=None if j else label)
-        axes.set(xscale="log", yscale="log", xlabel="tolerance", ylabel="error of the solution")
-        axes.legend()
+            marks += [Line(tolerances, row, "" if j else label, i) for j, row in enumerate(rows)]
+        x, y = "tolerance", "error of the solution"
+        return Chart([Panel(marks, x=x, y=y, x_log=True, y_log=True)], height=4.0)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Regularized dynamics are solved as faithfully as any."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import RegularizerConfig, SolveConfig
+from .chart import Chart, Line, Panel
 from .statistics import of_group, spread
 from .study import AbstractStudy, Claim, verdict
 
@@ -54,20 +55,22 @@ class TaylorPolynomials(AbstractStudy):
             for name, arm in arms.items()
         }
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """The trajectory as a line, the polynomials over it."""
-        for axes, name in zip(figure.subplots(1, 2, sharey=True), ARMS, strict=True):
+        panels = []
+        for name in ARMS:
             drawn = numbers[name]["drawn"]
-            axes.plot(drawn["times"], drawn["states"], color="0.6", linewidth=4, label="trajectory")
+            times, states = drawn["times"], drawn["states"]
+            marks = [Line(times, states, "trajectory", -1, width=4.0)]
             for i, piece in enumerate(drawn["pieces"]):
-                label = None if i else f"polynomial of order {ORDER}"
-                axes.plot(piece["times"], piece["values"], color="C3", label=label)
-                axes.plot(piece["at"], piece["value"], "k.")
-            axes.set(title=f"{TITLES[name]}\nNFE {spread(numbers[name]['nfe'])}", xlabel="time")
-            margin = 0.1 * (max(drawn["states"]) - min(drawn["states"]))
-            axes.set_ylim(min(drawn["states"]) - margin, max(drawn["states"]) + margin)
-        figure.axes[0].set_ylabel("z")
-        figure.axes[0].legend()
+                label = "" if i else f"polynomial of order {ORDER}"
+                marks.append(Line(piece["times"], piece["values"], label, 2, dots=False))
+                marks.append(Line([piece["at"]], [piece["value"]], color=2, joined=False))
+            margin = 0.1 * (max(states) - min(states))
+            bounds = min(states) - margin, max(states) + margin
+            title = f"{TITLES[name]}\nNFE {spread(numbers[name]['nfe'])}"
+            panels.append(Panel(marks, title, "time", "" if panels else "z", y_range=bounds))
+        return Chart(panels)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Fewer evaluations with a solver of order 5."""

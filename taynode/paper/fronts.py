@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from .chart import Line
 from .mnist_sweep import Arm
 
 
@@ -19,20 +20,16 @@ class Front:
     nfe: list[list[float]]
     loss: list[list[float]]
 
-    def draw(self, axes: Any, *, color: str, label: str) -> None:
+    def line(self, label: str, color: int) -> Line:
         """Means as a line, standard deviations as crosses."""
-        import numpy as np
-
-        nfe, loss = (np.array([_moments(x) for x in values]) for values in (self.nfe, self.loss))
-        axes.errorbar(
-            nfe[:, 0],
-            loss[:, 0],
-            xerr=nfe[:, 1],
-            yerr=loss[:, 1],
-            fmt=".-",
-            color=color,
-            label=label,
-            elinewidth=0.8,
+        nfe, loss = ([_moments(x) for x in values] for values in (self.nfe, self.loss))
+        return Line(
+            [mean for mean, _ in nfe],
+            [mean for mean, _ in loss],
+            label,
+            color,
+            x_error=[deviation for _, deviation in nfe],
+            y_error=[deviation for _, deviation in loss],
         )
 
     def at_extra_loss(self, extra: float) -> list[float]:

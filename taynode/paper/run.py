@@ -1,7 +1,6 @@
 """Runs a study from its jobs to its figure."""
 
 import dataclasses
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,14 +68,8 @@ def run_study(
 
 def draw(study: AbstractStudy, numbers: dict[str, Any], root: Path) -> None:
     """The figure, for screens and for print."""
-    from matplotlib.figure import Figure
+    from .print import figure_of
 
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    study.draw(numbers, figure)
-    for suffix in ("svg", "png"):
-        figure.savefig(root / f"{study.name}.{suffix}", dpi=150)
-
-
-def read_study(file: Path) -> dict[str, Any]:
-    """What `run_study` wrote."""
-    return json.loads(file.read_text())
+    figure = figure_of(study.chart(numbers))
+    for suffix, options in {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 150}}.items():
+        figure.savefig(root / f"{study.name}.{suffix}", **options)

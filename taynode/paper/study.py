@@ -4,10 +4,12 @@ import abc
 import dataclasses
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from ..training.config import one_of
+from .chart import Chart
 
 
 VERDICTS = ("holds", "does not hold", "undecided")
@@ -64,8 +66,8 @@ class AbstractStudy(abc.ABC):
         return []
 
     @abc.abstractmethod
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
-        """Draw on a matplotlib figure."""
+    def chart(self, numbers: dict[str, Any]) -> Chart:
+        """What is drawn."""
 
     @abc.abstractmethod
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
@@ -101,3 +103,8 @@ def find_study(name: str) -> AbstractStudy:
     one_of("study", name, STUDIES)
     module, _, kind = STUDIES[name].partition(":")
     return getattr(importlib.import_module(module), kind)()
+
+
+def has_studies(directory: Path) -> bool:
+    """Whether there are results of studies in a directory."""
+    return any((directory / f"{name}.json").exists() for name in STUDIES)

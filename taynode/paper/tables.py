@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import RegularizerConfig, SolveConfig, TrainConfig
+from .chart import Chart, Line, Panel
 from .statistics import spread
 from .study import AbstractStudy
 
@@ -100,35 +101,28 @@ class AbstractTable(AbstractStudy):
             shown.append(cells)
         return shown
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """The rows from above to below, a panel for each of the main columns."""
         rows = numbers["rows"]
-        colors = {arm: f"C{i}" for i, arm in enumerate(dict.fromkeys(arm for arm, _ in self.rows))}
+        colors = {arm: i for i, arm in enumerate(dict.fromkeys(arm for arm, _ in self.rows))}
+        names = [f"{row['model']}, {_word(row['steps'])}" for row in rows]
+        names = [
+            f"{name} (failed)" if not row["NFE"] else name
+            for name, row in zip(names, rows, strict=True)
+        ]
         titles = {
             "loss": f"test loss, {numbers['unit']}",
             "NFE": "NFE per sample",
             "seconds": "training, s",
         }
-        figure.set_size_inches(9, 1.2 + 0.3 * len(rows))
-        panels = figure.subplots(1, 3, sharey=True)
-        for axes, (column, title) in zip(panels, titles.items(), strict=True):
-            for i, row in enumerate(rows):
-                color = colors[row["model"]]
-                if row[column]:
-                    mean = statistics.fmean(row[column])
-                    axes.plot(row[column], [i] * len(row[column]), ".", color=color, alpha=0.5)
-                    axes.plot(mean, i, "|", color=color, markersize=14, markeredgewidth=2)
-                elif column == "loss":
-                    axes.annotate(
-                        "failed", (0.5, i), xycoords=("axes fraction", "data"), ha="center"
-                    )
-            axes.set_title(title)
-            axes.grid(alpha=0.3)
-        panels[0].set_yticks(
-            range(len(rows)), [f"{row['model']}, {_word(row['steps'])}" for row in rows]
-        )
-        panels[0].invert_yaxis()
-        panels[2].set_xlim(left=0)
+        panels = []
+        for name, title in titles.items():
+            marks = [
+                Line(row[name], [i] * len(row[name]), color=colors[row["model"]], joined=False)
+                for i, row in enumerate(rows)
+            ]
+            panels.append(Panel(marks, title, rows=names, from_zero=name == "seconds"))
+        return Chart(panels, share_y=True, height=1.2 + 0.28 * len(rows))
 
 
 def column(numbers: dict[str, Any], arm: str, steps: int | None, name: str) -> list[float]:

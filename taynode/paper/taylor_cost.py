@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from .chart import Chart, Line, Panel
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -28,13 +29,13 @@ class TaylorCost(AbstractStudy):
             **{method: [_milliseconds(method, order) for order in orders] for method in METHODS},
         }
 
-    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+    def chart(self, numbers: dict[str, Any]) -> Chart:
         """Times over orders."""
-        axes = figure.subplots()
-        for method in METHODS:
-            axes.plot(numbers["orders"], numbers[method], ".-", label=method)
-        axes.set(yscale="log", xlabel="K", ylabel="gradient of R_K at a point, ms")
-        axes.legend()
+        marks = [
+            Line(numbers["orders"], numbers[method], method, i + 1)
+            for i, method in enumerate(METHODS)
+        ]
+        return Chart([Panel(marks, x="K", y="gradient of R_K at a point, ms", y_log=True)])
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Polynomial against exponential growth."""

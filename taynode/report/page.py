@@ -1,17 +1,10 @@
 """The page about some runs: one HTML file that needs nothing else."""
 
-import base64
-import functools
-import gzip
-import json
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..training.config import ConfigError
-from . import palette
 from .cards import make_cards
 from .command import reproduce
 from .densities import density_panels
@@ -20,13 +13,11 @@ from .formats import setting
 from .groups import flatten, Group, group_runs
 from .headline import headlines
 from .histograms import histogram_figures
+from .rendering import as_script, render_page
 from .runs import read_runs, Run
 from .series_figures import series_panels
 from .table import MISSING, show, table_rows, used_columns
 from .trajectories import draw_paths, Panels
-
-
-TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_report(runs: Sequence[str | Path], out: str | Path) -> Path:
@@ -39,46 +30,7 @@ def write_report(runs: Sequence[str | Path], out: str | Path) -> Path:
     - `runs`: their directories. Runs that differ in their seed alone are taken together.
     - `out`: the file; its directory is made if need be.
     """
-    try:
-        import jinja2
-        import markupsafe
-        import plotly.offline
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"The page needs {error.name}: run `pip install 'taynode[report]'`."
-        ) from None
-
-    def with_index(text: Any) -> Any:
-        """Escaped text, with `R_2` as it is printed."""
-        safe = str(markupsafe.escape(text))
-        return markupsafe.Markup(re.sub(r"\bR_(\d)", r"R<sub>\1</sub>", safe))
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["with_index"] = with_index
-    text = environment.get_template("report.html.j2").render(
-        **_content(read_runs(runs)),
-        light=markupsafe.Markup(palette.variables(palette.LIGHT)),
-        dark=markupsafe.Markup(palette.variables(palette.DARK)),
-        library=_packed(plotly.offline.get_plotlyjs()),
-    )
-    file = Path(out)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f"{file.name}.tmp")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, file)
-    return file
-
-
-@functools.cache
-def _packed(library: str) -> str:
-    """The drawing library in a third of its size; browsers unpack it."""
-    return base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()
+    return render_page("report.html.j2", _content(read_runs(runs)), Path(out))
 
 
 def _content(runs: list[Run]) -> dict[str, Any]:
@@ -127,7 +79,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
         "settings": _settings([(g, g.title, _settings_of(g)) for g in groups]),
         "machines": _settings([(homes[r.name], r.name, flatten(r.environment)) for r in runs]),
         "runs": [(run.name, homes[run.name], _words(reproduce(run.config))) for run in runs],
-        "figures": _as_script(figures),
+        "figures": as_script(figures),
     }
 
 
@@ -188,11 +140,3 @@ def _settings(tables: list[tuple[Group, str, dict[str, Any]]]) -> dict[str, Any]
         "different": [row for row in rows if len(set(row[1])) > 1],
         "same": [row for row in rows if len(set(row[1])) == 1],
     }
-
-
-def _as_script(figures: dict[str, Any]) -> Any:
-    """Figures as JSON that cannot end the script element it is in."""
-    import markupsafe
-
-    text = json.dumps(figures, allow_nan=False, separators=(",", ":"))
-    return markupsafe.Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))

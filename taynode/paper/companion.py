@@ -1,0 +1,76 @@
+"""The companion of the paper: one page with every study that has been done."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..report.rendering import as_script, render_page
+from ..training.config import ConfigError
+from .screen import figures_of
+from .study import find_study, STUDIES
+
+
+def write_companion(root: Path, out: Path) -> Path:
+    """Write the page about the studies in a directory, and return where it is."""
+    studies = [told for name in STUDIES if (told := read_study(root / f"{name}.json"))]
+    if not studies:
+        raise ConfigError(
+            f"{root} has no studies; do some with `taynode paper run NAME --out {root.parent}`."
+        )
+    figures: dict[str, Any] = {}
+    shown = [_shown(told, figures) for told in studies]
+    claims = [(study["name"], claim) for study in shown for _, claim in study["claims"]]
+    holds = sum(claim["verdict"] == "holds" for _, claim in claims)
+    content = {
+        "title": "The paper, reproduced",
+        "headline": f"{holds} of {len(claims)} claims hold",
+        "scale": ", ".join(dict.fromkeys(told["scale"] for told in studies)),
+        "claims": claims,
+        "studies": shown,
+        "figures": as_script(figures),
+    }
+    return render_page("companion.html.j2", content, out)
+
+
+def read_study(file: Path) -> dict[str, Any] | None:
+    """What `run_study` wrote; none if there is nothing."""
+    if not file.exists():
+        return None
+    try:
+        return json.loads(file.read_text())
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{file} is not readable as JSON: {error}. Do the study again.") from None
+
+
+def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows of a study; adds its figures."""
+    study = find_study(told["study"])
+    chart = study.chart(told["numbers"])
+    panels = []
+    for i, (panel, figure) in enumerate(zip(chart.panels, figures_of(chart), strict=True)):
+        key = f"{study.name}-{i}"
+        figures[key] = _finite(figure)
+        panels.append({"key": key, "title": panel.title or panel.y})
+    seeds: Sequence[int] = told["seeds"]
+    return {
+        "name": study.name,
+        "title": study.title,
+        "scale": told["scale"],
+        "seeds": len(seeds),
+        "panels": panels,
+        "values": chart.values,
+        "table": told["table"],
+        "claims": [(study.name, claim) for claim in told["claims"]],
+        "command": f"taynode paper run {study.name} --scale {told['scale']} --seeds {len(seeds)}",
+    }
+
+
+def _finite(value: Any) -> Any:
+    """Plain data without what JSON has no word for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(x) for key, x in value.items()}
+    return [_finite(x) for x in value] if isinstance(value, list | tuple) else value
