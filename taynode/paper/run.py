@@ -50,6 +50,17 @@ def run_study(
     if jobs:
         write_table(jobs, runs)
     numbers = study.numbers(results, scale)
+    told, claims = tell(study, numbers, scale=scale, seeds=seeds)
+    root.mkdir(parents=True, exist_ok=True)
+    write_json(root / f"{study.name}.json", told)
+    draw(study, numbers, root)
+    return claims
+
+
+def tell(
+    study: AbstractStudy, numbers: dict[str, Any], *, scale: str, seeds: Sequence[int]
+) -> tuple[dict[str, Any], list[Claim]]:
+    """All that is known of a study, as plain data, and its claims."""
     claims = study.claims(numbers)
     told = {
         "study": study.name,
@@ -60,10 +71,7 @@ def run_study(
         "table": study.table(numbers),
         "numbers": numbers,
     }
-    root.mkdir(parents=True, exist_ok=True)
-    write_json(root / f"{study.name}.json", told)
-    draw(study, numbers, root)
-    return claims
+    return told, claims
 
 
 def draw(study: AbstractStudy, numbers: dict[str, Any], root: Path) -> None:

@@ -1,0 +1,93 @@
+"""What studies make of results, for print and for the page."""
+
+import json
+
+import pytest
+
+from taynode.paper import find_study, STUDIES
+from taynode.paper.chart import Chart, Heat, Line, Panel
+from taynode.paper.companion import write_companion
+from taynode.paper.print import figure_of
+from taynode.paper.screen import figures_of
+from taynode.training.config import ConfigError
+
+from .synthetic import result_of
+
+
+# These measure something themselves.
+WITHOUT_RUNS = {
+    "fig2-solver-order": {"steps": {"heun": [5, 40, 80, 90, 95, 99], 
+        "bosh3": [4, 5, 50, 60, 70, 80]}},
+    "taylor-cost": {
+        "orders": [1, 2, 3],
+        "Taylor mode": [1.0, 2.0, 3.0],
+        "nested jvp": [1.0, 4.0, 16.0],
+    },
+}  # fmt: skip
+
+
+def numbers_of(name, failed=()):
+    study = find_study(name)
+    if name in WITHOUT_RUNS:
+        return study, WITHOUT_RUNS[name]
+    results = [result_of(job) for job in study.jobs("laptop", [0, 1, 2])]
+    for i in failed:
+        results[i] |= {"state": "failed", "message": "Step 3 failed"}
+    return study, study.numbers(results, "laptop")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_is_drawn_twice(name, tmp_path):
+    study, numbers = numbers_of(name)
+    # As it comes back from a file.
+    numbers = json.loads(json.dumps(numbers))
+    chart = study.chart(numbers)
+    figure_of(chart).savefig(tmp_path / "figure.png")
+    figures = figures_of(chart)
+    assert len(figures) == len(chart.panels) > 0
+    assert all(figure["data"] for figure in figures)
+    json.dumps(figures, allow_nan=False)
+    claims = study.claims(numbers)
+    assert claims
+    assert all(claim.measured for claim in claims)
+
+
+def test_a_row_whose_runs_all_failed_is_told():
+    study = find_study("table4-miniboone")
+    rows = len(study.rows)
+    study, numbers = numbers_of("table4-miniboone", failed=[0, rows, 2 * rows])
+    first = numbers["rows"][0]
+    assert (first["failed"], first["NFE"]) == (3, [])
+    assert study.table(numbers)[0]["loss"] == "3 failed; -"
+    assert study.chart(numbers).panels[0].rows[0] == "unregularized, 4 steps (failed)"
+    assert first["messages"] == ["Step 3 failed"] * 3
+
+
+def test_marks_for_print_and_for_the_page(tmp_path):
+    chart = Chart(
+        [
+            Panel([Line([1, 2], [3, None], "R_2", 1, y_error=[0.1, 0.2])], "a", x_log=True),
+            Panel([Line([0, 1], [1, 2], values=[0.1, 10.0]), Line([0, 1], [0, 1], color=-1)]),
+            Panel([Heat([[0.2, 0.8]], ["x", "y"], ["row"])]),
+        ],
+        values="size",
+        low=0.1,
+        high=10.0,
+    )
+    figure_of(chart).savefig(tmp_path / "figure.svg")
+    assert "size" in (tmp_path / "figure.svg").read_text()
+    first, second, third = figures_of(chart)
+    assert first["data"][0]["name"] == "R<sub>2</sub>"
+    assert first["layout"]["xaxis"]["type"] == "log"
+    assert first["data"][0]["error_y"]["array"] == [0.1, 0.2]
+    assert second["data"][0]["marker"]["color"] == ["@seq:0.000", "@seq:1.000"]
+    assert second["data"][1]["hoverinfo"] == "skip"
+    assert third["data"][0]["z"] == [[0.2, 0.8]]
+
+
+def test_no_studies_and_broken_ones_are_named(tmp_path):
+    with pytest.raises(ConfigError, match="has no studies; do some with"):
+        write_companion(tmp_path, tmp_path / "page.html")
+    (tmp_path / "fig1-toy.json").write_text('{"study": ')
+    with pytest.raises(ConfigError, match=r"fig1-toy\.json is not readable as JSON"):
+        write_companion(tmp_path, tmp_path / "page.html")
