@@ -60,7 +60,7 @@ def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         "scale": told["scale"],
         "seeds": len(seeds),
         "panels": panels,
-        "values": chart.values,
+        "shades": chart.values,
         "table": told["table"],
         "claims": [(study.name, claim) for claim in told["claims"]],
         "command": f"taynode paper run {study.name} --scale {told['scale']} --seeds {len(seeds)}",

@@ -1,5 +1,6 @@
 """Figure 7: whether R_K tells how many evaluations a solver of order K needs."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -72,7 +73,7 @@ class Surrogate(AbstractStudy):
                     f"R_{solver} tells the evaluations of a solver of order {solver}",
                     "nearly monotone",
                     f"rank correlation {rho:.2f}",
-                    verdict(rho > 0.9),
+                    verdict(None if math.isnan(rho) else rho > 0.9),
                 ),
                 Claim(
                     f"The fewest evaluations of a solver of order {solver} come with R_{solver}",

@@ -2,6 +2,7 @@
 
 import abc
 import itertools
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -157,7 +158,7 @@ class Variance(AbstractWeights):
                 "The distance of training and test data follows the variance",
                 "no number",
                 f"rank correlation {rho:.2f}",
-                verdict(rho > 0.5),
+                verdict(None if math.isnan(rho) else rho > 0.5),
             ),
         ]
 

@@ -76,7 +76,11 @@ def _draw_panel(axes: Any, panel: Panel, shades: Any) -> None:
     if panel.y_range:
         axes.set_ylim(*panel.y_range)
     if panel.from_zero:
-        axes.set_xlim(left=0)
+        axes.set_xlim(0, 1.05 * max([x for mark in panel.marks for x in _places(mark)], default=1))
+
+
+def _places(mark: Line | Heat) -> list[float]:
+    return [] if isinstance(mark, Heat) else list(mark.x)
 
 
 def _draw_line(axes: Any, line: Line) -> None:

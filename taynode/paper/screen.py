@@ -86,7 +86,7 @@ def _heat(heat: Heat) -> Figure:
         "y": list(heat.rows),
         "zmin": 0,
         "zmax": 1,
-        "colorscale": [[0, "@surface"], [1, "@g1"]],
+        "colorscale": "Blues",
         "showscale": False,
         "texttemplate": "%{z:.2f}",
         "hovertemplate": "%{y}, %{x}: %{z:.2f}<extra></extra>",

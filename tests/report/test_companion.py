@@ -27,4 +27,5 @@ def test_companion_shows_every_study(root, open_page):
         assert plot.locator("svg .main-svg, svg.main-svg").count() > 0
     text = page.inner_text("body")
     assert "claims hold" in text
+    assert "Color: size of the third derivative" in text
     assert "taynode paper run table2-mnist-flow --scale laptop --seeds 3" in text
