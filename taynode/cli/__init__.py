@@ -47,7 +47,8 @@ data.command(
 paper = App(name="paper", help="The paper, reproduced: its figures and tables, and its claims.")
 app.command(paper)
 paper.command("taynode.cli.paper:list_", name="list", help="What studies there are.")
-paper.command("taynode.cli.paper:run", name="run", help="Do some studies, or all.")
+paper.command("taynode.cli.paper:run", name="run", help="Do some studies.")
+paper.command("taynode.cli.paper:all_", name="all", help="Do all studies, and the page about them.")
 
 
 def main(words: Sequence[str] | None = None) -> None:

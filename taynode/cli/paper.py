@@ -1,13 +1,16 @@
 """`taynode paper`."""
 
+import dataclasses
 import json
+import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ..training.config import one_of, positive, SCALES
+from ..training.config import ConfigError, one_of, positive, SCALES
 from .tables import print_rows
 
 
@@ -29,64 +32,116 @@ def list_(*, json_output: Annotated[bool, Parameter(name="--json")] = False) -> 
         print_rows(rows)
 
 
-def run(
-    *names: str,
-    scale: str = "laptop",
-    seeds: int = 3,
-    jobs: int | None = None,
-    out: Path = Path("results"),
-    json_output: Annotated[bool, Parameter(name="--json")] = False,
-) -> None:
-    """Do some studies, or go on with them: what has been done is not done again.
+@Parameter(name="*")
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How studies are done.
 
     Parameters
     ----------
-    names
-        Of the studies; all is all of them.
     scale
         smoke, laptop or paper.
     seeds
         How many, from 0 on.
     jobs
         How many runs at once; as many as there are cores by default.
+    resume
+        Use what has been done before; otherwise begin anew.
     out
         Where results go, in a folder for each scale.
     json_output
         Print the claims as JSON, and nothing else.
 
     """
-    from ..paper import find_study, STUDIES
+
+    scale: str = "laptop"
+    seeds: int = 3
+    jobs: int | None = None
+    resume: bool = True
+    out: Path = Path("results")
+    json_output: Annotated[bool, Parameter(name="--json")] = False
+
+
+DEFAULTS = Options()
+
+
+def run(*names: str, options: Options = DEFAULTS) -> None:
+    """Do some studies, or go on with them: what has been done is not done again.
+
+    Parameters
+    ----------
+    names
+        Of the studies.
+    options
+        How they are done.
+
+    """
+    if not names:
+        raise ConfigError("`names`: name at least one study; `taynode paper list` lists them.")
+    _run(list(names), options)
+
+
+def all_(*, options: Options = DEFAULTS) -> None:
+    """Do all studies, or go on with them, and write the page about them."""
+    from ..paper import STUDIES
+    from ..paper.companion import write_companion
+
+    _run(list(STUDIES), options)
+    root = options.out / options.scale
+    page = write_companion(root, root / "index.html")
+    if not options.json_output:
+        print(f"Page: {page}")
+
+
+def _run(names: list[str], options: Options) -> None:
+    from ..paper import find_study
     from ..paper.run import run_study
     from ..sweep.executor import LocalExecutor
 
-    one_of("scale", scale, SCALES)
-    positive("seeds", seeds)
-    chosen = list(STUDIES) if names in (("all",), ()) else list(names)
-    studies = [find_study(name) for name in chosen]
+    one_of("scale", options.scale, SCALES)
+    positive("seeds", options.seeds)
+    studies = [find_study(name) for name in names]
+    root, seeds = options.out / options.scale, range(options.seeds)
+    if not options.resume:
+        for study in studies:
+            for job in study.jobs(options.scale, seeds):
+                shutil.rmtree(job.directory(root / "runs"), ignore_errors=True)
     told: dict[str, list[dict[str, Any]]] = {}
     for study in studies:
         claims = run_study(
             study,
-            out / scale,
-            scale=scale,
-            seeds=range(seeds),
-            executor=LocalExecutor(jobs),
-            watch=None if json_output else _Watch(study.name),
+            root,
+            scale=options.scale,
+            seeds=seeds,
+            executor=LocalExecutor(options.jobs),
+            watch=None if options.json_output else _Watch(study.name),
         )
         told[study.name] = [vars(claim) for claim in claims]
-        if not json_output:
+        if not options.json_output:
             print_rows(told[study.name], f"{study.name}: {study.title}")
-            print(f"Figure: {out / scale / study.name}.png")
-    if json_output:
+            print(f"Figure: {root / study.name}.png")
+    if options.json_output:
         print(json.dumps(told))
 
 
 class _Watch:
-    """Tells about runs as they end."""
+    """Tells about runs as they end, and when the rest of them will have."""
 
     def __init__(self, name: str):
-        self.name = name
+        self.name, self.start, self.known = name, time.monotonic(), 0
 
     def __call__(self, count: int, total: int, error: str) -> None:
+        elapsed = time.monotonic() - self.start
+        # Results that were there already come at once, and say nothing about the others.
+        if elapsed < 1:
+            self.known = count
+        done = count - self.known
         words = f"{self.name}: {count} of {total} runs"
+        if done and count < total:
+            words += f", {_duration(elapsed / done * (total - count))} left"
         print(f"{words} (failed: {error})" if error else words, file=sys.stderr)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"

@@ -11,7 +11,7 @@ from .plan import Job
 from .worker import RESULT
 
 
-TABLE = "runs.jsonl"
+TABLE, PARQUET = "runs.jsonl", "runs.parquet"
 
 
 def result_of(job: Job, root: Path) -> dict[str, Any] | None:
@@ -41,8 +41,41 @@ def run_jobs(
 
 
 def write_table(jobs: Sequence[Job], root: Path) -> Path:
-    """One line for each job that has a result, in the order of the jobs."""
+    """One line for each job that has a result, in the order of the jobs.
+
+    The same as `runs.parquet`, with a column for every number, if polars is installed.
+    """
     results = [result_of(job, root) for job in {job.identity: job for job in jobs}.values()]
-    lines = [json.dumps(result) for result in results if result is not None]
-    replace_text(root / TABLE, "".join(line + "\n" for line in lines))
+    done = [result for result in results if result is not None]
+    replace_text(root / TABLE, "".join(json.dumps(result) + "\n" for result in done))
+    try:
+        import polars
+    except ModuleNotFoundError:
+        return root / TABLE
+    draft = root / f".{PARQUET}"
+    polars.DataFrame([flat(result) for result in done], infer_schema_length=None).write_parquet(
+        draft
+    )
+    draft.replace(root / PARQUET)
     return root / TABLE
+
+
+def flat(result: dict[str, Any]) -> dict[str, Any]:
+    """A result as one row: settings, numbers and further evaluations, with dots in their names."""
+    row = {name: result[name] for name in ("identity", "state", "message")}
+    for part in ("config", "row", "evaluations"):
+        row |= _flatten(result.get(part, {}), part)
+    return row
+
+
+def _flatten(values: dict[str, Any], prefix: str) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in values.items():
+        key = f"{prefix}.{name}"
+        if isinstance(value, dict):
+            out |= _flatten(value, key)
+        elif isinstance(value, list | tuple):
+            out[key] = json.dumps(value)
+        else:
+            out[key] = value
+    return out

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import polars
 import pytest
 
 import taynode as tn
@@ -78,6 +79,10 @@ def test_sweep_from_beginning_to_end(tmp_path):
     assert [json.loads(line)["identity"] for line in table] == [
         j.identity for j in (job(0), job(1), fails)
     ]
+    columns = polars.read_parquet(tmp_path / "runs.parquet")
+    assert columns["state"].to_list() == ["finished", "finished", "failed"]
+    assert columns["config.seed"].to_list() == [0, 1, 0]
+    assert columns["evaluations.tight.test_num_samples"].to_list() == [5, 5, None]
 
     # All is there: nobody is asked.
     nobody = Nobody()
