@@ -14,6 +14,9 @@ from pathlib import Path
 from .plan import Job
 
 
+COMPILED = ".compiled"
+
+
 @dataclasses.dataclass(frozen=True)
 class Done:
     """A job that has ended; an error says why it has no result."""
@@ -78,14 +81,13 @@ def _run(job: Job, root: Path, core: int, running: set[subprocess.Popen]) -> Don
     file = directory / "job.json"
     file.write_text(json.dumps(job.as_dict(), indent=2) + "\n")
     command = [sys.executable, "-m", "taynode.sweep.worker", str(file), str(directory)]
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "XLA_FLAGS": flags, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, **_environment(root)},
     )
     _pin(process.pid, core)
     running.add(process)
@@ -96,6 +98,19 @@ def _run(job: Job, root: Path, core: int, running: set[subprocess.Popen]) -> Don
     lines = errors.strip().splitlines()
     (directory / "error.txt").write_text(errors)
     return Done(job, lines[-1] if lines else f"exit code {process.returncode}")
+
+
+def _environment(root: Path) -> dict[str, str]:
+    """One thread a process, and programs that are compiled once for all runs that need them."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
+    return {
+        "XLA_FLAGS": flags,
+        "OMP_NUM_THREADS": "1",
+        "JAX_COMPILATION_CACHE_DIR": str((root / COMPILED).resolve()),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
+        # Programs that call back to raise errors cannot be stored; NaNs are found by the loop.
+        "EQX_ON_ERROR": "nan",
+    }
 
 
 def _cores() -> list[int]:
