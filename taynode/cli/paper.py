@@ -78,7 +78,7 @@ def run(*names: str, options: Options = DEFAULTS) -> None:
     """
     if not names:
         raise ConfigError("`names`: name at least one study; `taynode paper list` lists them.")
-    _run(list(names), options)
+    _raise(_run(list(names), options))
 
 
 def all_(*, options: Options = DEFAULTS) -> None:
@@ -86,14 +86,21 @@ def all_(*, options: Options = DEFAULTS) -> None:
     from ..paper import STUDIES
     from ..paper.companion import write_companion
 
-    _run(list(STUDIES), options)
+    problems = _run(list(STUDIES), options)
     root = options.out / options.scale
     page = write_companion(root, root / "index.html")
     if not options.json_output:
         print(f"Page: {page}")
+    _raise(problems)
 
 
-def _run(names: list[str], options: Options) -> None:
+def _raise(problems: list[str]) -> None:
+    if problems:
+        raise ConfigError(f"{len(problems)} studies could not be done; " + "; ".join(problems))
+
+
+def _run(names: list[str], options: Options) -> list[str]:
+    """Do studies; what went wrong."""
     from ..paper import find_study
     from ..paper.run import run_study
     from ..sweep.executor import LocalExecutor
@@ -107,21 +114,29 @@ def _run(names: list[str], options: Options) -> None:
             for job in study.jobs(options.scale, seeds):
                 shutil.rmtree(job.directory(root / "runs"), ignore_errors=True)
     told: dict[str, list[dict[str, Any]]] = {}
+    problems = []
     for study in studies:
-        claims = run_study(
-            study,
-            root,
-            scale=options.scale,
-            seeds=seeds,
-            executor=LocalExecutor(options.jobs),
-            watch=None if options.json_output else _Watch(study.name),
-        )
+        try:
+            claims = run_study(
+                study,
+                root,
+                scale=options.scale,
+                seeds=seeds,
+                executor=LocalExecutor(options.jobs),
+                watch=None if options.json_output else _Watch(study.name),
+            )
+        except ConfigError as error:
+            # The other studies go on.
+            problems.append(f"{study.name}: {error}")
+            print(problems[-1], file=sys.stderr)
+            continue
         told[study.name] = [vars(claim) for claim in claims]
         if not options.json_output:
             print_rows(told[study.name], f"{study.name}: {study.title}")
             print(f"Figure: {root / study.name}.png")
     if options.json_output:
         print(json.dumps(told))
+    return problems
 
 
 class _Watch:

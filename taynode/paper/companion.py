@@ -40,19 +40,21 @@ def read_study(file: Path) -> dict[str, Any] | None:
         return None
     try:
         return json.loads(file.read_text())
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise ConfigError(f"{file} is not readable as JSON: {error}. Do the study again.") from None
 
 
 def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     """What the page shows of a study; adds its figures."""
     study = find_study(told["study"])
-    chart = study.chart(told["numbers"])
-    panels = []
-    for i, (panel, figure) in enumerate(zip(chart.panels, figures_of(chart), strict=True)):
-        key = f"{study.name}-{i}"
-        figures[key] = _finite(figure)
-        panels.append({"key": key, "title": panel.title or panel.y})
+    panels, shades = [], ""
+    if told["numbers"] is not None:
+        chart = study.chart(told["numbers"])
+        shades = chart.values
+        for i, (panel, figure) in enumerate(zip(chart.panels, figures_of(chart), strict=True)):
+            key = f"{study.name}-{i}"
+            figures[key] = _finite(figure)
+            panels.append({"key": key, "title": panel.title or panel.y})
     seeds: Sequence[int] = told["seeds"]
     return {
         "name": study.name,
@@ -60,7 +62,8 @@ def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         "scale": told["scale"],
         "seeds": len(seeds),
         "panels": panels,
-        "shades": chart.values,
+        "shades": shades,
+        "data": told["data"],
         "table": told["table"],
         "claims": [(study.name, claim) for claim in told["claims"]],
         "command": f"taynode paper run {study.name} --scale {told['scale']} --seeds {len(seeds)}",

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import RegularizerConfig, SolveConfig
+from .arms import arms_of, first_measured
 from .chart import Chart, Line, Panel
-from .statistics import of_group, spread
+from .statistics import mean_ratio, spread
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -43,16 +44,15 @@ class Toy(AbstractStudy):
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """Errors and evaluations of both arms, and the paths of the first seed."""
         del scale
-        arms = {name: of_group(results, regularizer=name) for name in ARMS}
         return {
             name: {
-                "mse": [result["row"]["test_loss"] for result in arm],
-                "nfe": [result["row"]["test_nfe"] for result in arm],
-                "nfe_dopri5": [result["evaluations"]["dopri5"]["test_nfe"] for result in arm],
-                "r3": [result["row"]["r3"] for result in arm],
-                "paths": arm[0]["measured"][PATHS],
+                "mse": arm.listed("test_loss"),
+                "nfe": arm.listed("test_nfe"),
+                "nfe_dopri5": arm.listed("test_nfe", "dopri5"),
+                "r3": arm.listed("r3"),
+                "paths": first_measured(arm, PATHS),
             }
-            for name, arm in arms.items()
+            for name, arm in zip(ARMS, arms_of(results), strict=True)
         }
 
     def chart(self, numbers: dict[str, Any]) -> Chart:
@@ -79,16 +79,15 @@ class Toy(AbstractStudy):
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The same fit, in fewer evaluations."""
         plain, regular = numbers["none"], numbers["r3"]
-        mean = lambda values: sum(values) / len(values)
-        fit = mean(regular["mse"]) / mean(plain["mse"])
+        fit = mean_ratio(regular["mse"], plain["mse"])
 
         def fewer(solver: str, name: str) -> Claim:
-            saved = 1 - mean(regular[name]) / mean(plain[name])
+            saved = 1 - mean_ratio(regular[name], plain[name])
             return Claim(
                 f"It needs fewer evaluations, by a solver of order {solver}",
                 "no number",
                 f"{spread(plain[name])} and {spread(regular[name])}: {saved:.0%} fewer",
-                verdict(saved > 0.1),
+                verdict(saved > 0.1, saved),
             )
 
         return [
@@ -96,7 +95,7 @@ class Toy(AbstractStudy):
                 "Regularizing the third derivative fits the same map",
                 "no number",
                 f"mean square error {spread(plain['mse'])} and {spread(regular['mse'])}",
-                verdict(fit <= 2),
+                verdict(fit <= 2, fit),
             ),
             fewer("3 (Bosh3)", "nfe"),
             fewer("5 (Dopri5)", "nfe_dopri5"),

@@ -1,13 +1,14 @@
 """Figure 3: evaluations and loss during training, without and with regularization."""
 
-import statistics
+import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .arms import arms_of
 from .chart import Chart, Line, Panel
-from .statistics import spread
+from .statistics import mean, spread
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -25,13 +26,12 @@ class Training(AbstractStudy):
         return mnist_sweep.jobs(scale, seeds, orders=(3,), weights=WEIGHTS)
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
-        """The course of each arm, as means over seeds."""
+        """The course of each arm, by seed."""
         del scale
         out = {}
-        for arm in mnist_sweep.arms_of(results):
-            courses = [result["history"] for result in arm.results]
-            label = "unregularized" if not arm.order else f"R_{arm.order}, weight {arm.weight:g}"
-            out[label] = {
+        for arm in arms_of(results):
+            courses = [result["history"] for result in arm.results.values()]
+            out[arm.label] = {
                 name: [[row[name] for row in course] for course in courses]
                 for name in ("epoch", "train_loss", "test_nfe")
             }
@@ -58,21 +58,22 @@ class Training(AbstractStudy):
             for label, courses in numbers.items()
         }
         plain = numbers["unregularized"]["test_nfe"]
-        first = statistics.fmean(course[0] for course in plain)
-        last = statistics.fmean(ends["unregularized"])
+        first, last = mean(course[0] for course in plain), mean(ends["unregularized"])
         regular = {label: values for label, values in ends.items() if label != "unregularized"}
+        # From no weight to the largest.
+        falling = [mean(values) for values in ends.values()]
         words = ", ".join(f"{label}: {spread(values)}" for label, values in regular.items())
         return [
             Claim(
                 "Without regularization, evaluations grow during training",
                 "no number",
                 f"{first:.3g} to {last:.3g}",
-                verdict(last > 1.2 * first),
+                verdict(last > 1.2 * first, last, first),
             ),
             Claim(
                 "With regularization, they grow less, the more the weight",
                 "no number",
                 words,
-                verdict(all(statistics.fmean(values) < last for values in regular.values())),
+                verdict(all(b < a for a, b in itertools.pairwise(falling)), *falling),
             ),
         ]

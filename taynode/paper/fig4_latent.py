@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import r2_sweep
+from .arms import arms_of, first_measured
 from .chart import Chart, Line, Panel
 from .study import AbstractStudy, Claim, verdict
 
@@ -27,15 +28,16 @@ class LatentPaths(AbstractStudy):
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """The paths, and evaluations and errors of the runs."""
         del scale
-        return {
-            result["config"]["regularizer"]["name"]: {
-                "paths": result["measured"][r2_sweep.PATHS],
-                "nfe": result["row"]["test_nfe"],
-                "mse": result["row"]["test_mse"],
-                "bends": _bends(result["measured"][r2_sweep.PATHS]),
+        out = {}
+        for name, arm in zip(TITLES, arms_of(results), strict=True):
+            paths = first_measured(arm, r2_sweep.PATHS)
+            out[name] = {
+                "paths": paths,
+                "nfe": arm.listed("test_nfe")[0],
+                "mse": arm.listed("test_mse")[0],
+                "bends": _bends(paths),
             }
-            for result in results
-        }
+        return out
 
     def chart(self, numbers: dict[str, Any]) -> Chart:
         """A panel an arm, with the solver's steps as dots."""
@@ -45,7 +47,7 @@ class LatentPaths(AbstractStudy):
         for i, (name, told) in enumerate(sorted(numbers.items())):
             paths, marks = told["paths"], []
             for states, steps in zip(paths["states"], paths["steps"], strict=True):
-                x, y = np.array(states).T
+                x, y = np.array(states).T[:2]
                 marks.append(Line(x.tolist(), y.tolist(), color=i, dots=False, width=1.0))
                 at = [np.interp(steps, paths["times"], values).tolist() for values in (x, y)]
                 marks.append(Line(*at, color=i, joined=False))
@@ -69,7 +71,7 @@ class LatentPaths(AbstractStudy):
 
 
 def _bends(paths: dict[str, Any]) -> float:
-    """The median over paths of their length over the distance of their ends."""
+    """The median over paths of length over distance of the ends, in eight directions."""
     import numpy as np
 
     ratios = []

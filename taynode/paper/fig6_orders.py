@@ -5,10 +5,11 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .arms import arms_of
 from .chart import Chart, Panel
-from .fronts import area_under_front, Front, front_of
+from .fronts import Front, front_of
 from .mnist_sweep import ADAPTIVE_ORDER, SOLVERS
-from .statistics import spread
+from .statistics import mean, spread
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -31,8 +32,8 @@ class OrderOfRegularization(AbstractStudy):
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """For each solver and order: losses and evaluations of all weights and seeds."""
         del scale
-        arms = mnist_sweep.arms_of(results)
-        known = {name for arm in arms[:1] for name in arm.results[0]["evaluations"]}
+        arms = arms_of(results)
+        known = {name for arm in arms for x in arm.results.values() for name in x["evaluations"]}
         return {
             panel: {
                 str(order): front_of(
@@ -64,9 +65,9 @@ class OrderOfRegularization(AbstractStudy):
         )
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """The same order is best; orders above 3 gain little."""
+        """The same order is best."""
         areas = {
-            panel: {order: area_under_front(Front(**front)) for order, front in fronts.items()}
+            panel: {order: Front(**front).area() for order, front in fronts.items()}
             for panel, fronts in numbers.items()
         }
         matched, words = [], []
@@ -74,7 +75,7 @@ class OrderOfRegularization(AbstractStudy):
             of_panel = areas.get(f"order {order}", {})
             if str(order) not in of_panel:
                 continue
-            means = {k: sum(x) / len(x) for k, x in of_panel.items()}
+            means = {k: mean(x) for k, x in of_panel.items()}
             best = min(means, key=lambda k: means[k])
             matched.append(best == str(order))
             words.append(

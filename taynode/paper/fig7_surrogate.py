@@ -1,11 +1,11 @@
 """Figure 7: whether R_K tells how many evaluations a solver of order K needs."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .arms import arms_of
 from .chart import Chart, Line, Panel
 from .mnist_sweep import SOLVERS
 from .statistics import rank_correlation
@@ -25,18 +25,19 @@ class Surrogate(AbstractStudy):
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """For each solver, evaluations of all runs that regularize an order, by that order."""
         del scale
-        arms = mnist_sweep.arms_of(results)
+        arms = arms_of(results)
         out: dict[str, Any] = {}
         for solver, name in SOLVERS.items():
             key = f"{name} 1e-05"
             for arm in arms:
-                if arm.order == 0 or key not in arm.results[0]["evaluations"]:
+                known = [x for x in arm.results.values() if key in x["evaluations"]]
+                if arm.order == 0 or not known:
                     continue
                 into = out.setdefault(str(solver), {}).setdefault(
                     str(arm.order), {"penalty": [], "nfe": [], "weight": []}
                 )
-                into["penalty"] += arm.values("penalty")
-                into["nfe"] += arm.values("test_nfe", key)
+                into["penalty"] += arm.listed("penalty")
+                into["nfe"] += arm.listed("test_nfe", key)
                 into["weight"] += [arm.weight] * len(arm.results)
         return out
 
@@ -73,7 +74,7 @@ class Surrogate(AbstractStudy):
                     f"R_{solver} tells the evaluations of a solver of order {solver}",
                     "nearly monotone",
                     f"rank correlation {rho:.2f}",
-                    verdict(None if math.isnan(rho) else rho > 0.9),
+                    verdict(rho > 0.9, rho),
                 ),
                 Claim(
                     f"The fewest evaluations of a solver of order {solver} come with R_{solver}",

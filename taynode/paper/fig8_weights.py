@@ -2,16 +2,15 @@
 
 import abc
 import itertools
-import math
-import statistics
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .arms import arms_of
 from .chart import Chart, Line, Panel
 from .fronts import Front, front_of
-from .statistics import rank_correlation, spread
+from .statistics import deviation, mean, rank_correlation, spread
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -37,10 +36,10 @@ class AbstractWeights(AbstractStudy):
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """All columns, `[weight][seed]`, and the front on the classification error."""
         del scale
-        arms = mnist_sweep.arms_of(results)
+        arms = arms_of(results)
         return {
             "weights": [arm.weight for arm in arms],
-            **{name: [arm.values(name) for arm in arms] for name in COLUMNS},
+            **{name: [arm.listed(name) for arm in arms] for name in COLUMNS},
             "error_front": front_of(arms, loss="train_error"),
             "test_error_front": front_of(arms, loss="test_error"),
         }
@@ -56,7 +55,7 @@ class AbstractWeights(AbstractStudy):
 
 def means(values: Sequence[Sequence[float]]) -> list[float]:
     """Over seeds."""
-    return [statistics.fmean(x) for x in values]
+    return [mean(x) for x in values]
 
 
 def _over_weights(numbers: dict[str, Any], names: dict[str, str], y: str) -> Panel:
@@ -91,7 +90,7 @@ class TrainAndTest(AbstractWeights):
                 "The number of evaluations does not overfit",
                 "nearly identical",
                 f"at most {largest:.1%} apart",
-                verdict(largest < 0.05),
+                verdict(largest < 0.05, largest),
             )
         ]
 
@@ -110,7 +109,7 @@ class Generalization(AbstractWeights):
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Large weights overfit less, and are worse."""
         gaps = [
-            statistics.fmean(b - a for a, b in zip(train, test, strict=True))
+            mean(b - a for a, b in zip(train, test, strict=True))
             for train, test in zip(numbers["train_error"], numbers["test_error"], strict=True)
         ]
         errors = numbers["test_error"]
@@ -120,13 +119,13 @@ class Generalization(AbstractWeights):
                 "no number",
                 f"test error above training error by {gaps[0]:.2%} without and {gaps[-1]:.2%} "
                 "with the largest weight",
-                verdict(gaps[-1] < gaps[0]),
+                verdict(gaps[-1] < gaps[0], *gaps),
             ),
             Claim(
                 "A large weight raises the test error",
                 "no number",
                 f"{spread(errors[0])} without, {spread(errors[-1])} with the largest weight",
-                verdict(means(errors)[-1] > means(errors)[0]),
+                verdict(means(errors)[-1] > means(errors)[0], *means(errors)),
             ),
         ]
 
@@ -145,20 +144,25 @@ class Variance(AbstractWeights):
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The variance is not monotone, and tells the distance."""
         deviations, distances = means(numbers["test_nfe_std"]), means(_distances(numbers))
-        rises = [b > a for a, b in itertools.pairwise(deviations)]
+        noise = max(deviation(x) for x in numbers["test_nfe_std"])
+        # More than seeds differ, up and down again.
+        rises = any(b - a > noise for a, b in itertools.combinations(deviations, 2))
+        falls = any(a - b > noise for a, b in itertools.combinations(deviations, 2))
         rho = rank_correlation(deviations, distances)
         return [
             Claim(
                 "The variance of evaluations is not monotone in the weight",
                 "no number",
-                "standard deviations " + ", ".join(f"{x:.2g}" for x in deviations),
-                verdict(any(rises) and not all(rises)),
+                "standard deviations "
+                + ", ".join(f"{x:.2g}" for x in deviations)
+                + f", which differ by up to {noise:.2g} between seeds",
+                verdict(rises and falls, noise),
             ),
             Claim(
                 "The distance of training and test data follows the variance",
                 "no number",
                 f"rank correlation {rho:.2f}",
-                verdict(None if math.isnan(rho) else rho > 0.5),
+                verdict(rho > 0.5, rho),
             ),
         ]
 
@@ -193,6 +197,6 @@ class ClassificationError(AbstractWeights):
                 "Evaluations can be saved at nearly the same classification error",
                 "no number",
                 f"{spread([100 * x for x in saved])} % for 5 % more test error, relatively",
-                verdict(statistics.fmean(saved) > 0.1),
+                verdict(mean(saved) > 0.1, mean(saved)),
             )
         ]

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import Job
 from . import mnist_sweep
+from .arms import arms_of
 from .chart import Chart, Line, Panel
-from .statistics import spread
+from .statistics import mean, spread
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -32,10 +33,9 @@ class Calibration(AbstractStudy):
         """Errors by arm, `[seed][tolerance]`, and the slope of each on logarithmic axes."""
         del scale
         errors: dict[str, list[list[float]]] = {"untrained": []}
-        for arm in mnist_sweep.arms_of(results):
-            measured = [result["measured"][mnist_sweep.CALIBRATION] for result in arm.results]
-            label = f"R_{arm.order}, weight {arm.weight:g}" if arm.order else "unregularized"
-            errors[label] = [x["trained"] for x in measured]
+        for arm in arms_of(results):
+            measured = arm.measured(mnist_sweep.CALIBRATION)
+            errors[arm.label] = [x["trained"] for x in measured]
             if not arm.order:
                 errors["untrained"] = [x["untrained"] for x in measured]
         slopes = {label: [_slope(row) for row in rows] for label, rows in errors.items()}
@@ -54,9 +54,9 @@ class Calibration(AbstractStudy):
         """Regularized dynamics are solved as faithfully as any."""
         slopes, errors = numbers["slopes"], numbers["errors"]
         regular = next(label for label in slopes if label.startswith("R_"))
-        means = {label: statistics.fmean(x) for label, x in slopes.items()}
+        means = {label: mean(x) for label, x in slopes.items()}
         typical = {
-            label: statistics.fmean(statistics.geometric_mean(row) for row in rows)
+            label: mean(statistics.geometric_mean(row) for row in rows)
             for label, rows in errors.items()
         }
         ratio = typical[regular] / typical["untrained"]
@@ -66,7 +66,7 @@ class Calibration(AbstractStudy):
                 "the curves coincide",
                 "; ".join(f"slope {spread(slopes[label])} {label}" for label in slopes)
                 + f"; errors {ratio:.2g} times those of the untrained model",
-                verdict(abs(means[regular] - means["untrained"]) < 0.2 and ratio < 10),
+                verdict(abs(means[regular] - means["untrained"]) < 0.2 and ratio < 10, ratio),
             )
         ]
 
@@ -78,7 +78,7 @@ def _slope(errors: Sequence[float]) -> float:
 
 
 def errors_of(directory: Path) -> dict[str, list[float]]:
-    """The errors of a run's model, and of one with the weights it began with."""
+    """The errors of a run's model, and of one that is not trained."""
     import equinox as eqx
     import jax
     import jax.numpy as jnp

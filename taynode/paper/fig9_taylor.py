@@ -1,15 +1,15 @@
 """Figure 9: trajectories and their local Taylor polynomials, without and with R_6."""
 
 import dataclasses
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import RegularizerConfig, SolveConfig
+from .arms import arms_of, first_measured
 from .chart import Chart, Line, Panel
-from .statistics import of_group, spread
+from .statistics import mean_ratio, spread
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -45,14 +45,13 @@ class TaylorPolynomials(AbstractStudy):
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """Fits, evaluations, and what is drawn of the first seed."""
         del scale
-        arms = {name: of_group(results, regularizer=name) for name in ARMS}
         return {
             name: {
-                "mse": [result["row"]["test_loss"] for result in arm],
-                "nfe": [result["evaluations"]["dopri5"]["test_nfe"] for result in arm],
-                "drawn": arm[0]["measured"][POLYNOMIALS],
+                "mse": arm.listed("test_loss"),
+                "nfe": arm.listed("test_nfe", "dopri5"),
+                "drawn": first_measured(arm, POLYNOMIALS),
             }
-            for name, arm in arms.items()
+            for name, arm in zip(ARMS, arms_of(results), strict=True)
         }
 
     def chart(self, numbers: dict[str, Any]) -> Chart:
@@ -75,14 +74,15 @@ class TaylorPolynomials(AbstractStudy):
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Fewer evaluations with a solver of order 5."""
         plain, regular = (numbers[name] for name in ARMS)
-        saved = 1 - statistics.fmean(regular["nfe"]) / statistics.fmean(plain["nfe"])
+        saved = 1 - mean_ratio(regular["nfe"], plain["nfe"])
+        fit = mean_ratio(regular["mse"], plain["mse"])
         return [
             Claim(
-                "Regularizing sixth derivatives lowers the evaluations of a solver of order 5",
+                "With R_6, a solver of order 5 needs fewer evaluations for the same fit",
                 "92 to 68, 26 % fewer",
                 f"{spread(plain['nfe'])} to {spread(regular['nfe'])}, {saved:.0%} fewer; mean "
                 f"square error {spread(plain['mse'])} and {spread(regular['mse'])}",
-                verdict(saved > 0.1),
+                verdict(saved > 0.1 and fit <= 2, saved, fit),
             )
         ]
 

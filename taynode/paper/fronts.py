@@ -4,81 +4,75 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from .arms import Arm
 from .chart import Line
-from .mnist_sweep import Arm
+from .statistics import deviation, mean
 
 
 @dataclasses.dataclass(frozen=True)
 class Front:
-    """Runs by seed: evaluations and losses of all weights, the unregularized ones first.
+    """Evaluations and losses of all weights, the unregularized runs first.
 
     - `weights`: in increasing order, 0 for none.
-    - `nfe`, `loss`: `[weight][seed]`.
+    - `nfe`, `loss`: for each weight, by seed; runs that failed are not there. Seeds are words, as
+        they are in files.
     """
 
     weights: list[float]
-    nfe: list[list[float]]
-    loss: list[list[float]]
+    nfe: list[dict[str, float]]
+    loss: list[dict[str, float]]
 
     def line(self, label: str, color: int) -> Line:
         """Means as a line, standard deviations as crosses."""
-        nfe, loss = ([_moments(x) for x in values] for values in (self.nfe, self.loss))
+        nfe, loss = ([list(x.values()) for x in values] for values in (self.nfe, self.loss))
         return Line(
-            [mean for mean, _ in nfe],
-            [mean for mean, _ in loss],
+            [mean(x) for x in nfe],
+            [mean(x) for x in loss],
             label,
             color,
-            x_error=[deviation for _, deviation in nfe],
-            y_error=[deviation for _, deviation in loss],
+            x_error=[deviation(x) for x in nfe],
+            y_error=[deviation(x) for x in loss],
+        )
+
+    def least(self, seed: str, bound: float) -> float:
+        """The fewest evaluations of a run with that seed whose loss is within a bound."""
+        return min(
+            nfe[seed]
+            for nfe, loss in zip(self.nfe, self.loss, strict=True)
+            if seed in loss and loss[seed] <= bound
         )
 
     def at_extra_loss(self, extra: float) -> list[float]:
         """For each seed, the share of evaluations saved for at most so much more loss."""
-        saved = []
-        for seed in range(min(len(x) for x in self.nfe)):
-            bound = self.loss[0][seed] * (1 + extra)
-            allowed = [
-                nfe[seed]
-                for nfe, loss in zip(self.nfe, self.loss, strict=True)
-                if loss[seed] <= bound
-            ]
-            saved.append(1 - min(allowed) / self.nfe[0][seed])
-        return saved
+        return [
+            1 - self.least(seed, loss + extra * abs(loss)) / self.nfe[0][seed]
+            for seed, loss in self.loss[0].items()
+        ]
+
+    def area(self) -> list[float]:
+        """For each seed, the mean evaluations that losses up to a bound need, relative to none.
+
+        The bound is half as much again as the loss without regularization. Lower is better.
+        """
+        areas = []
+        for seed, loss in self.loss[0].items():
+            bounds = [loss + 0.01 * i * abs(loss) * (1 + 1e-12) for i in range(51)]
+            areas.append(mean(self.least(seed, bound) for bound in bounds) / self.nfe[0][seed])
+        return areas
 
 
 def front_of(
     arms: Sequence[Arm], *, loss: str = "train_loss", evaluation: str | None = None
 ) -> dict[str, Any]:
     """The front of some arms, as plain data."""
-    nfe = "test_nfe"
+
+    def by_word(values: dict[int, float]) -> dict[str, float]:
+        return {str(seed): value for seed, value in values.items()}
+
     return dataclasses.asdict(
         Front(
             [arm.weight for arm in arms],
-            [arm.values(nfe, evaluation) for arm in arms],
-            [arm.values(loss) for arm in arms],
+            [by_word(arm.values("test_nfe", evaluation)) for arm in arms],
+            [by_word(arm.values(loss)) for arm in arms],
         )
     )
-
-
-def area_under_front(front: Front) -> list[float]:
-    """For each seed, the mean evaluations that losses up to a bound need, relative to none.
-
-    The bound is half as much again as the loss without regularization; for a loss that no weight
-    reaches, the evaluations are those of the unregularized model. Lower is better.
-    """
-    import numpy as np
-
-    areas = []
-    for seed in range(min(len(x) for x in front.nfe)):
-        nfe = np.array([x[seed] for x in front.nfe])
-        loss = np.array([x[seed] for x in front.loss])
-        bounds = np.linspace(loss[0], 1.5 * loss[0], 51)
-        least = [nfe[loss <= bound * (1 + 1e-12)].min() for bound in bounds]
-        areas.append(float(np.mean(least) / nfe[0]))
-    return areas
-
-
-def _moments(values: Sequence[float]) -> tuple[float, float]:
-    import numpy as np
-
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0

@@ -1,9 +1,7 @@
 """Many runs on MNIST that differ in what is regularized and how much; most figures use them."""
 
 import dataclasses
-import statistics
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import RegularizerConfig, SolveConfig, TrainConfig
@@ -75,37 +73,3 @@ def jobs(
         for seed in seeds
         for arm in arms
     ]
-
-
-class Arm(NamedTuple):
-    """The results of one regularizer and weight, over seeds."""
-
-    order: int
-    weight: float
-    results: list[dict[str, Any]]
-
-    def values(self, name: str, evaluation: str | None = None) -> list[float]:
-        """A number of each run, from its last row or from a further evaluation."""
-        if evaluation is None:
-            return [result["row"][name] for result in self.results]
-        return [result["evaluations"][evaluation][name] for result in self.results]
-
-    def mean(self, name: str, evaluation: str | None = None) -> float:
-        """The mean over seeds."""
-        return statistics.fmean(self.values(name, evaluation))
-
-    def spread(self, name: str, evaluation: str | None = None) -> float:
-        """The standard deviation over seeds, zero for a single one."""
-        values = self.values(name, evaluation)
-        return statistics.stdev(values) if len(values) > 1 else 0.0
-
-
-def arms_of(results: Sequence[dict[str, Any]], order: int | None = None) -> list[Arm]:
-    """By order and weight; the unregularized runs are of order 0. Failed runs are left out."""
-    groups: dict[tuple[int, float], list[dict[str, Any]]] = {}
-    for result in results:
-        settings = result["config"]["regularizer"]
-        found = 0 if settings["name"] == "none" else int(settings["name"][1:])
-        if result["state"] == "finished" and order in (None, found):
-            groups.setdefault((found, settings["weight"]), []).append(result)
-    return [Arm(*key, groups[key]) for key in sorted(groups)]

@@ -48,7 +48,7 @@ def _is_drawn(task: str, arm: RegularizerConfig, seed: int) -> bool:
 
 
 def paths_of(directory: Path) -> dict[str, Any]:
-    """The paths that a run has drawn, in two dimensions, and where its solver stepped."""
+    """The paths that a run has drawn, and where its solver stepped."""
     import numpy as np
 
     from ..report.samples import read_samples
@@ -56,6 +56,6 @@ def paths_of(directory: Path) -> dict[str, Any]:
     arrays = read_samples(directory)
     return {
         "times": arrays["path_times"].tolist(),
-        "states": arrays["path_states"][..., :2].tolist(),
+        "states": np.round(arrays["path_states"], 5).tolist(),
         "steps": [row[np.isfinite(row)].tolist() for row in arrays["step_times"]],
     }

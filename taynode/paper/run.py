@@ -9,6 +9,7 @@ from ..sweep.executor import AbstractExecutor
 from ..sweep.results import result_of, run_jobs, write_table
 from ..training.config import ConfigError
 from ..training.records import write_json
+from .arms import MissingRuns
 from .study import AbstractStudy, Claim
 
 
@@ -29,7 +30,8 @@ def run_study(
     **Arguments:**
 
     - `study`: which.
-    - `root`: where everything goes: `runs/`, `runs.jsonl`, and `NAME.json`, `.svg` and `.png`.
+    - `root`: where everything goes: `NAME.json`, `.svg` and `.png`, and the runs in `runs/`, of all
+        of which there is a table there, `runs.jsonl` and `runs.parquet`.
     - `scale`, `seeds`: of its runs.
     - `executor`: who does them.
     - `watch`: is told how many of how many runs are done, and what went wrong with the last.
@@ -47,28 +49,37 @@ def run_study(
             f"see error.txt in its directory in {runs}. Call it again to try them again."
         )
     results = [result for _, result in found if result is not None]
-    if jobs:
-        write_table(jobs, runs)
-    numbers = study.numbers(results, scale)
-    told, claims = tell(study, numbers, scale=scale, seeds=seeds)
+    told, claims = tell(study, results, scale=scale, seeds=seeds)
     root.mkdir(parents=True, exist_ok=True)
     write_json(root / f"{study.name}.json", told)
-    draw(study, numbers, root)
+    if told["numbers"] is not None:
+        draw(study, told["numbers"], root)
+    if jobs:
+        write_table(runs)
     return claims
 
 
 def tell(
-    study: AbstractStudy, numbers: dict[str, Any], *, scale: str, seeds: Sequence[int]
+    study: AbstractStudy, results: Sequence[dict[str, Any]], *, scale: str, seeds: Sequence[int]
 ) -> tuple[dict[str, Any], list[Claim]]:
-    """All that is known of a study, as plain data, and its claims."""
-    claims = study.claims(numbers)
+    """All that is known of a study, as plain data, and its claims.
+
+    If too many of its runs failed there are no numbers, and nothing is decided.
+    """
+    try:
+        numbers = study.numbers(results, scale)
+        claims, table = study.claims(numbers), study.table(numbers)
+    except MissingRuns as missing:
+        numbers, table = None, []
+        claims = [Claim(study.title, "", str(missing), "undecided")]
     told = {
         "study": study.name,
         "title": study.title,
         "scale": scale,
         "seeds": list(seeds),
         "claims": [dataclasses.asdict(claim) for claim in claims],
-        "table": study.table(numbers),
+        "table": table,
+        "data": sorted({result["data"] for result in results} - {""}),
         "numbers": numbers,
     }
     return told, claims

@@ -1,29 +1,36 @@
 """Means and spreads over seeds."""
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def of_group(
-    results: Sequence[dict[str, Any]], *, regularizer: str, weight: float | None = None
-) -> list[dict[str, Any]]:
-    """The results of an arm that came to an end, in the order of their seeds."""
-    chosen = []
-    for result in results:
-        settings = result["config"]["regularizer"]
-        same = settings["name"] == regularizer and weight in (None, settings["weight"])
-        if same and result["state"] == "finished":
-            chosen.append(result)
-    return sorted(chosen, key=lambda result: result["config"]["seed"])
+def mean(values: Iterable[float]) -> float:
+    """Of some numbers; not a number if there are none, or one of them is not."""
+    values = list(values)
+    is_known = values and all(map(math.isfinite, values))
+    return statistics.fmean(values) if is_known else math.nan
+
+
+def deviation(values: Iterable[float]) -> float:
+    """The standard deviation; 0 for a single number."""
+    values = list(values)
+    if not math.isfinite(mean(values)):
+        return math.nan
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def mean_ratio(above: Iterable[float], below: Iterable[float]) -> float:
+    """Of means; not a number if there are none."""
+    return mean(above) / mean(below)
 
 
 def spread(values: Sequence[float]) -> str:
     """The mean, and the standard deviation if there are several."""
-    mean = statistics.fmean(values)
     if len(values) < 2:
-        return f"{mean:.3g}"
-    return f"{mean:.3g} ± {statistics.stdev(values):.2g}"
+        return f"{mean(values):.3g}"
+    return f"{mean(values):.3g} ± {deviation(values):.2g}"
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import importlib
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,9 +35,11 @@ class Claim:
         one_of("verdict", self.verdict, VERDICTS)
 
 
-def verdict(holds: bool | None) -> str:
-    """As a word; none is undecided."""
-    return "undecided" if holds is None else VERDICTS[0 if holds else 1]
+def verdict(holds: bool | None, *measured: float) -> str:
+    """As a word; undecided if there is no answer, or if something measured is not a number."""
+    if holds is None or not all(map(math.isfinite, measured)):
+        return "undecided"
+    return VERDICTS[0 if holds else 1]
 
 
 class AbstractStudy(abc.ABC):

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..training.config import RegularizerConfig
+from .statistics import mean_ratio
 from .study import Claim, verdict
-from .tables import AbstractTable, column, mean_ratio
+from .tables import AbstractTable, column
 
 
 GRIDS = (2, 4, 8, None)
@@ -36,15 +37,15 @@ class MnistTable(AbstractTable):
         fewer = 1 - mean_ratio(regular, plain)
         return [
             Claim(
-                "R_2 takes 1.7 times as long to train as RNODE, at equal steps",
+                "R_2 takes 1.7 times as long to train as RNODE, at equal steps (here with Sampled)",
                 "0.61 h and 0.37 h",
-                f"{to_rival:.2f} times with Sampled",
-                verdict(to_rival > 1.3),
+                f"{to_rival:.2f} times",
+                verdict(to_rival > 1.3, to_rival),
             ),
             Claim(
                 "R_2 lowers the number of evaluations",
                 "110 to 104, 5 % fewer",
                 f"{fewer:.0%} fewer",
-                verdict(fewer > 0.05),
+                verdict(fewer > 0.05, fewer),
             ),
         ]

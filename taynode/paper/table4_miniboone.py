@@ -4,18 +4,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig
-from ..training.config import RegularizerConfig, SolveConfig
+from ..training.config import RegularizerConfig
+from .r2_sweep import TIGHT
+from .statistics import mean_ratio
 from .study import Claim, verdict
-from .tables import AbstractTable, column, mean_ratio
+from .tables import AbstractTable, column
 
 
 GRIDS = (4, 8, 16, None)
-TIGHT = EvaluationConfig(
-    "1.4e-8",
-    SolveConfig(rtol=1.4e-8, atol=1.4e-8, max_steps=4096),
-    precision="float64",
-    samples=200,
-)
 
 
 class MinibooneTable(AbstractTable):
@@ -57,15 +53,20 @@ class MinibooneTable(AbstractTable):
             Claim(
                 "R_2 takes about 2.5 times as long to train as RNODE, at equal steps",
                 "0.49 h and 0.19 h",
-                f"{of_time('R_2, Augmented'):.2f} times with Augmented, "
-                f"{of_time('R_2'):.2f} with Sampled",
-                verdict(of_time("R_2") > 1.5),
+                f"{of_time('R_2, Augmented'):.2f} times with Augmented, as in the paper",
+                verdict(of_time("R_2, Augmented") > 1.5, of_time("R_2, Augmented")),
+            ),
+            Claim(
+                "With Sampled, it takes as long as RNODE",
+                "not in the paper",
+                f"{of_time('R_2'):.2f} times",
+                verdict(of_time("R_2") <= 1.1, of_time("R_2")),
             ),
             Claim(
                 "R_2 lowers the number of evaluations",
                 "185 to 177 on 4 steps",
                 f"{fewer('R_2'):.0%} fewer when trained adaptively (RNODE {fewer('RNODE'):.0%}, "
                 f"R_3 {fewer('R_3'):.0%})",
-                verdict(fewer("R_2") > 0.03),
+                verdict(fewer("R_2") > 0.03, fewer("R_2")),
             ),
         ]

@@ -1,13 +1,12 @@
 """What the paper's tables have in common: regularizers, each trained on several grids."""
 
 import dataclasses
-import math
-import statistics
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig, Job
-from ..training.config import RegularizerConfig, SolveConfig, TrainConfig
+from ..training.config import from_dict, RegularizerConfig, SolveConfig, TrainConfig
+from .arms import is_usable
 from .chart import Chart, Line, Panel
 from .statistics import spread
 from .study import AbstractStudy
@@ -71,10 +70,11 @@ class AbstractTable(AbstractStudy):
         rows = []
         for arm, steps in self.rows:
             same = [result for result in results if self._is_of(result, arm, steps)]
-            done = [result for result in same if result["state"] == "finished"]
+            done = [result for result in same if is_usable(result)]
             row: dict[str, Any] = {"model": arm, "steps": steps, "failed": len(same) - len(done)}
             for column, name in COLUMNS.items():
                 row[column] = [result["row"][name] for result in done]
+            row["unsolved"] = [float(result["row"].get("test_num_failed", 0)) for result in done]
             for evaluation in self.evaluations(scale):
                 row[f"NFE {evaluation.name}"] = [
                     result["evaluations"][evaluation.name]["test_nfe"] for result in done
@@ -85,8 +85,8 @@ class AbstractTable(AbstractStudy):
 
     def _is_of(self, result: dict[str, Any], arm: str, steps: int | None) -> bool:
         config = result["config"]
-        same = config["regularizer"] == dataclasses.asdict(self.arms[arm])
-        return same and config["training"]["steps"] == steps
+        regularizer = from_dict(RegularizerConfig, config["regularizer"])
+        return regularizer == self.arms[arm] and config["training"]["steps"] == steps
 
     def table(self, numbers: dict[str, Any]) -> list[dict[str, str]]:
         """The rows, as one reads them."""
@@ -96,6 +96,8 @@ class AbstractTable(AbstractStudy):
             for column, values in row.items():
                 if isinstance(values, list) and column != "messages":
                     cells[column] = spread(values) if values else "-"
+            if not any(row["unsolved"]):
+                del cells["unsolved"]
             if row["failed"]:
                 cells["loss"] = f"{row['failed']} failed; {cells['loss']}"
             shown.append(cells)
@@ -131,13 +133,6 @@ def column(numbers: dict[str, Any], arm: str, steps: int | None, name: str) -> l
         if row["model"] == arm and row["steps"] == steps:
             return row[name]
     raise KeyError(f"There is no row {arm!r} with {steps} steps.")
-
-
-def mean_ratio(above: Sequence[float], below: Sequence[float]) -> float:
-    """Of means; not a number if a row has none."""
-    if not above or not below:
-        return math.nan
-    return statistics.fmean(above) / statistics.fmean(below)
 
 
 def _on_grid(solve: SolveConfig, steps: int | None) -> SolveConfig:

@@ -54,7 +54,7 @@ def base_layout(x_title: str, y_title: str, **more: Any) -> dict[str, Any]:
 def plain(text: str) -> str:
     """Text for plotly, which reads some HTML; `R_2` gets its index."""
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"\bR_(\d)", r"R<sub>\1</sub>", safe)
+    return re.sub(r"\bR_(\w)", r"R<sub>\1</sub>", safe)
 
 
 def clock(groups: Sequence[Group]) -> str:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..training.config import positive
 from .plan import Job
 
 
@@ -43,6 +44,8 @@ class LocalExecutor(AbstractExecutor):
 
     def __init__(self, num_processes: int | None = None):
         self.cores = _cores()
+        if num_processes is not None:
+            positive("jobs", num_processes)
         self.num_processes = num_processes or len(self.cores)
 
     def execute(self, jobs: Sequence[Job], root: Path) -> Iterator[Done]:
@@ -59,7 +62,12 @@ class LocalExecutor(AbstractExecutor):
                     job = waiting.get_nowait()
                 except queue.Empty:
                     return
-                ended.put(_run(job, root, core, running))
+                # Whatever happens, the others go on.
+                try:
+                    done = _run(job, root, core, running)
+                except Exception as error:
+                    done = Done(job, f"{type(error).__name__}: {error}")
+                ended.put(done)
 
         for i in range(min(self.num_processes, len(jobs))):
             core = self.cores[i % len(self.cores)]
@@ -108,7 +116,7 @@ def _environment(root: Path) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "JAX_COMPILATION_CACHE_DIR": str((root / COMPILED).resolve()),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
-        # Programs that call back to raise errors cannot be stored; NaNs are found by the loop.
+        # Programs that call back to raise errors cannot be stored. The loop finds NaNs in training.
         "EQX_ON_ERROR": "nan",
     }
 

@@ -53,7 +53,8 @@ class Job:
     @property
     def identity(self) -> str:
         """A name by which the same job is found again, whoever asks for it."""
-        config, digest = self.config, digest_of(self, 12)
+        # As it comes back from a file, where 1 for a float has become 1.0.
+        config, digest = self.config, digest_of(job_from_dict(self.as_dict()), 12)
         return f"{config.task.replace(':', '.')}-{config.regularizer.name}-{config.seed}-{digest}"
 
     def directory(self, root: Path) -> Path:

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..training.records import replace_text
 from .executor import AbstractExecutor
-from .plan import Job
-from .worker import RESULT
+from .plan import Job, job_from_dict
+from .worker import read_result, RESULT
 
 
 TABLE, PARQUET = "runs.jsonl", "runs.parquet"
@@ -16,12 +16,7 @@ TABLE, PARQUET = "runs.jsonl", "runs.parquet"
 
 def result_of(job: Job, root: Path) -> dict[str, Any] | None:
     """The result of a job; none if there is none that can be trusted."""
-    try:
-        result = json.loads((job.directory(root) / RESULT).read_text())
-    except (OSError, json.JSONDecodeError):
-        return None
-    is_whole = isinstance(result, dict) and {"identity", "state", "row"} <= result.keys()
-    return result if is_whole and result["identity"] == job.identity else None
+    return read_result(job, job.directory(root))
 
 
 def run_jobs(
@@ -40,13 +35,12 @@ def run_jobs(
         yield done.job, result_of(done.job, root), done.error
 
 
-def write_table(jobs: Sequence[Job], root: Path) -> Path:
-    """One line for each job that has a result, in the order of the jobs.
+def write_table(root: Path) -> Path:
+    """One line for each result under a root, whichever study it belongs to.
 
     The same as `runs.parquet`, with a column for every number, if polars is installed.
     """
-    results = [result_of(job, root) for job in {job.identity: job for job in jobs}.values()]
-    done = [result for result in results if result is not None]
+    done = [result for file in sorted(root.glob(f"*/{RESULT}")) if (result := _read(file))]
     replace_text(root / TABLE, "".join(json.dumps(result) + "\n" for result in done))
     try:
         import polars
@@ -60,9 +54,17 @@ def write_table(jobs: Sequence[Job], root: Path) -> Path:
     return root / TABLE
 
 
+def _read(file: Path) -> dict[str, Any] | None:
+    try:
+        job = job_from_dict(json.loads(file.read_text())["job"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return read_result(job, file.parent)
+
+
 def flat(result: dict[str, Any]) -> dict[str, Any]:
     """A result as one row: settings, numbers and further evaluations, with dots in their names."""
-    row = {name: result[name] for name in ("identity", "state", "message")}
+    row = {name: result[name] for name in ("identity", "state", "message", "data")}
     for part in ("config", "row", "evaluations"):
         row |= _flatten(result.get(part, {}), part)
     return row

@@ -1,9 +1,11 @@
 """One job, in a process of its own: `python -m taynode.sweep.worker JOB.json DIRECTORY`."""
 
+import contextlib
 import importlib
 import json
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,18 @@ from .plan import EvaluationConfig, Job, job_from_dict
 
 
 RESULT = "result.json"
+PARTS = {
+    "identity",
+    "job",
+    "config",
+    "state",
+    "message",
+    "data",
+    "row",
+    "history",
+    "evaluations",
+    "measured",
+}
 # What is kept of the evaluations before the last one.
 HISTORY = (
     "step",
@@ -29,19 +43,49 @@ HISTORY = (
 
 def main(words: list[str]) -> None:
     """Do a job: `result.json` in its directory says how it went."""
-    job = job_from_dict(json.loads(Path(words[0]).read_text()))
-    write_json(Path(words[1]) / RESULT, do(job, Path(words[1])))
+    job, directory = job_from_dict(json.loads(Path(words[0]).read_text())), Path(words[1])
+    with _alone(directory):
+        # Whoever was here before may have done it.
+        if read_result(job, directory) is None:
+            write_json(directory / RESULT, do(job, directory))
+
+
+def read_result(job: Job, directory: Path) -> dict[str, Any] | None:
+    """The result of a job; none if there is none that can be trusted."""
+    try:
+        result = json.loads((directory / RESULT).read_text())
+        # Also settings that were left at their defaults have to be the same.
+        return result if PARTS <= result.keys() and job_from_dict(result["job"]) == job else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Wait until no other process works in a directory."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        yield
+        return
+    with open(directory / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def do(job: Job, directory: Path) -> dict[str, Any]:
     """Train, or go on with it, and evaluate; a run that fails is a result, too."""
-    from ..training.checkpoints import CheckpointError
+    from ..training.checkpoints import CheckpointError, SaveError
     from ..training.failures import TrainingFailed
 
-    result = {"identity": job.identity, **job.as_dict(), "state": "finished", "message": ""}
+    told = job.as_dict()
+    result = {"identity": job.identity, "job": told, "config": told["config"]}
+    result |= {"state": "finished", "message": ""}
     try:
         try:
             _train(job.config, directory)
+        except SaveError:
+            raise
         except (CheckpointError, ConfigError) as error:
             # Nothing that is left of such a run can be trusted.
             _clear(directory)
@@ -51,11 +95,12 @@ def do(job: Job, directory: Path) -> dict[str, Any]:
         result |= {"state": "failed", "message": str(failure)}
     run = RunDirectory(directory)
     rows = run.rows()
+    result["data"] = run.environment().get("data", "")
     result["row"] = rows[-1] if rows else {}
     result["history"] = [{k: row[k] for k in HISTORY if k in row} for row in rows]
     is_finished = result["state"] == "finished"
     result["evaluations"] = {
-        evaluation.name: _evaluate(evaluation, directory)
+        evaluation.name: _evaluate(evaluation, directory, job.config.precision)
         for evaluation in job.evaluations
         if is_finished
     }
@@ -69,7 +114,7 @@ def _clear(directory: Path) -> None:
     for path in directory.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.name != "job.json":
+        elif path.name not in ("job.json", ".lock"):
             path.unlink()
 
 
@@ -83,10 +128,10 @@ def _train(config: TrainConfig, directory: Path) -> None:
     train(config, find_task(config.task), directory, resume=True)
 
 
-def _evaluate(evaluation: EvaluationConfig, directory: Path) -> dict[str, Any]:
+def _evaluate(evaluation: EvaluationConfig, directory: Path, trained_in: str) -> dict[str, Any]:
     import jax
 
-    jax.config.update("jax_enable_x64", evaluation.precision == "float64")
+    jax.config.update("jax_enable_x64", "float64" in (evaluation.precision, trained_in))
     from ..training.evaluate import Evaluator
     from ..training.loading import load
 

@@ -45,6 +45,10 @@ class CheckpointError(Exception):
     """A checkpoint cannot be written, or none can be used."""
 
 
+class SaveError(CheckpointError):
+    """A checkpoint cannot be written; those that are there are untouched."""
+
+
 class CheckpointWarning(UserWarning):
     """A damaged checkpoint was skipped, or an old one could not be deleted."""
 
@@ -127,10 +131,10 @@ class Checkpoints:
                         raise Damaged("what was read back is not what was written")
                 self._prune(final)
         except atomic.Busy:
-            raise CheckpointError(f"Another process is saving to `{self.directory}`.") from None
+            raise SaveError(f"Another process is saving to `{self.directory}`.") from None
         except (OSError, Damaged) as error:
             reason = REASONS.get(getattr(error, "errno", None) or 0, str(error))
-            raise CheckpointError(
+            raise SaveError(
                 f"The checkpoint of step {step} could not be written to `{self.directory}`: "
                 f"{reason}. Earlier checkpoints are untouched."
             ) from error

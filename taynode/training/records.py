@@ -67,6 +67,13 @@ class RunDirectory:
         except (OSError, json.JSONDecodeError):
             return {}
 
+    def environment(self) -> dict[str, Any]:
+        """Versions, machine and data of the run; empty if nobody knows."""
+        try:
+            return json.loads((self.path / ENVIRONMENT).read_text())
+        except (OSError, json.JSONDecodeError):
+            return {}
+
     def rows(self) -> list[dict[str, Any]]:
         """All rows of the metrics; a last line cut off by a kill is left out."""
         return list(_complete_rows(self.path / METRICS))

@@ -57,6 +57,7 @@ def result_of(job):
         "config": dataclasses.asdict(job.config),
         "state": "finished",
         "message": "",
+        "data": "made up",
         "row": row,
         "history": history,
         "evaluations": {e.name: numbers_of(2 * nfe, loss) for e in job.evaluations},

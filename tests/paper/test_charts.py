@@ -8,6 +8,7 @@ from taynode.paper import find_study, STUDIES
 from taynode.paper.chart import Chart, Heat, Line, Panel
 from taynode.paper.companion import write_companion
 from taynode.paper.print import figure_of
+from taynode.paper.run import tell
 from taynode.paper.screen import figures_of
 from taynode.training.config import ConfigError
 
@@ -50,6 +51,35 @@ def test_every_study_is_drawn_twice(name, tmp_path):
     claims = study.claims(numbers)
     assert claims
     assert all(claim.measured for claim in claims)
+
+
+FAILURES = {
+    "the first seed": lambda config: config["seed"] == 0,
+    "all that are not regularized": lambda config: config["regularizer"]["name"] == "none",
+    "all that are regularized": lambda config: config["regularizer"]["name"] != "none",
+    "all": lambda config: True,
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("name", [name for name in STUDIES if name not in WITHOUT_RUNS])
+def test_failed_runs_leave_claims_undecided(name, failure):
+    """A failed run is a result, also where the study cannot do without it."""
+    study = find_study(name)
+    results = [result_of(job) for job in study.jobs("laptop", [0, 1, 2])]
+    for result in results:
+        if FAILURES[failure](result["config"]):
+            result |= {"state": "failed", "message": "Step 3 failed", "measured": {}}
+            result["row"], result["evaluations"] = {}, {}
+    told, claims = tell(study, results, scale="laptop", seeds=[0, 1, 2])
+    json.dumps(told, allow_nan=failure == "the first seed")
+    assert claims
+    if failure == "all":
+        assert {claim.verdict for claim in claims} <= {"undecided"} | (
+            {"does not hold"} if name == "table2-mnist-flow" else set()
+        )
+    if told["numbers"] is not None:
+        figures_of(study.chart(told["numbers"]))
 
 
 def test_a_row_whose_runs_all_failed_is_told():

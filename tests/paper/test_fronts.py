@@ -1,18 +1,22 @@
 """What is made of many runs, against numbers by hand and an independent library."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from taynode.paper.fronts import area_under_front, Front
-from taynode.paper.mnist_sweep import arms_of, jobs, weight_of
-from taynode.paper.statistics import rank_correlation
+from taynode.paper.arms import arms_of, MissingRuns
+from taynode.paper.fronts import Front
+from taynode.paper.mnist_sweep import jobs, weight_of
+from taynode.paper.statistics import rank_correlation, spread
 
 
 FRONT = Front(
-    weights=[0.0, 0.1, 1.0], nfe=[[40.0, 50.0], [30.0, 20.0], [20.0, 20.0]],
-    loss=[[1.0, 1.0], [1.04, 1.0], [1.2, 1.6]],
-)  # fmt: skip
+    weights=[0.0, 0.1, 1.0],
+    nfe=[{"0": 40.0, "1": 50.0}, {"0": 30.0, "1": 20.0}, {"0": 20.0, "1": 20.0}],
+    loss=[{"0": 1.0, "1": 1.0}, {"0": 1.04, "1": 1.0}, {"0": 1.2, "1": 1.6}],
+)
 
 
 def test_evaluations_saved_for_some_more_loss():
@@ -21,17 +25,35 @@ def test_evaluations_saved_for_some_more_loss():
     assert FRONT.at_extra_loss(0.5) == [0.5, pytest.approx(0.6)]
 
 
+def test_a_run_that_failed_is_not_taken_for_one_of_another_seed():
+    front = Front(
+        [0.0, 1.0], [{"0": 40.0, "1": 50.0}, {"1": 25.0}], [{"0": 1.0, "1": 1.0}, {"1": 1.0}]
+    )
+    assert front.at_extra_loss(0.01) == [0.0, 0.5]
+
+
+def test_losses_may_be_negative():
+    front = Front([0.0, 1.0], [{"0": 40.0}, {"0": 20.0}], [{"0": -2.0}, {"0": -1.95}])
+    assert front.at_extra_loss(0.01) == [0.0]
+    assert front.at_extra_loss(0.05) == [0.5]
+
+
 def test_area_under_a_front():
     # Of the 51 bounds from 1 to 1.5, those below 1.04 and 1.2 are 4 and 20.
-    assert area_under_front(FRONT) == [
+    assert FRONT.area() == [
         pytest.approx((4 * 40 + 16 * 30 + 31 * 20) / 51 / 40),
         pytest.approx(0.4),
     ]
 
 
+def test_spread_of_what_is_no_number():
+    assert spread([math.nan, 1.0]) == "nan ± nan"
+    assert spread([1.0]) == "1"
+
+
 def test_rank_correlation_with_ties():
     numbers = np.random.RandomState(0)
-    a = numbers.randint(0, 10, 50).tolist()
+    a = numbers.randint(0, 10, 50).astype(float).tolist()
     b = [x + y for x, y in zip(a, numbers.randint(0, 10, 50).tolist(), strict=True)]
     assert rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
     assert np.isnan(rank_correlation([1, 1], [1, 2]))
@@ -46,21 +68,28 @@ def test_sweep_has_each_run_once():
     assert weight_of(4, 3e-2) == 3e-4
 
 
-def test_arms_leave_out_what_failed():
-    def result(name, weight, state, seed):
-        regularizer = {"name": name, "weight": weight}
-        return {
-            "state": state,
-            "config": {"regularizer": regularizer, "seed": seed},
-            "row": {"x": float(seed)},
-        }
+def result(name, weight, state, seed, loss=1.0):
+    regularizer = {"name": name, "weight": weight}
+    return {
+        "state": state,
+        "config": {"regularizer": regularizer, "seed": seed},
+        "row": {"train_loss": loss, "test_loss": float(seed)},
+    }
 
+
+def test_arms_leave_out_what_failed():
     results = [
         result("r3", 0.1, "finished", 0),
         result("none", 0.0, "finished", 0),
         result("r3", 0.1, "failed", 1),
+        result("r3", 0.1, "finished", 3, loss=math.nan),
         result("r3", 0.1, "finished", 2),
     ]
     arms = arms_of(results)
-    assert [(arm.order, arm.weight, len(arm.results)) for arm in arms] == [(0, 0, 1), (3, 0.1, 2)]
-    assert (arms[1].values("x"), arms[1].mean("x")) == ([0.0, 2.0], 1.0)
+    assert [(arm.order, arm.weight) for arm in arms] == [(0, 0), (3, 0.1)]
+    assert arms[1].values("test_loss") == {0: 0.0, 2: 2.0}
+    assert [arm.label for arm in arms] == ["unregularized", "R_3, weight 0.1"]
+    with pytest.raises(MissingRuns, match="All unregularized runs failed"):
+        arms_of([x for x in results if x["config"]["regularizer"]["name"] != "none"])
+    with pytest.raises(MissingRuns, match="1 of at least 2 arms"):
+        arms_of(results[1:2])
