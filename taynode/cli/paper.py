@@ -103,6 +103,7 @@ def _run(names: list[str], options: Options) -> list[str]:
     """Do studies; what went wrong."""
     from ..paper import find_study
     from ..paper.run import run_study
+    from ..paper.summary import write_summary
     from ..sweep.executor import LocalExecutor
 
     one_of("scale", options.scale, SCALES)
@@ -134,6 +135,8 @@ def _run(names: list[str], options: Options) -> list[str]:
         if not options.json_output:
             print_rows(told[study.name], f"{study.name}: {study.title}")
             print(f"Figure: {root / study.name}.png")
+    if told:
+        write_summary(root)
     if options.json_output:
         print(json.dumps(told))
     return problems

@@ -91,12 +91,13 @@ class AbstractTable(AbstractStudy):
     def table(self, numbers: dict[str, Any]) -> list[dict[str, str]]:
         """The rows, as one reads them."""
         shown = []
+        all_solved = not any(any(row["unsolved"]) for row in numbers["rows"])
         for row in numbers["rows"]:
             cells = {"model": row["model"], "steps": _word(row["steps"])}
             for column, values in row.items():
                 if isinstance(values, list) and column != "messages":
                     cells[column] = spread(values) if values else "-"
-            if not any(row["unsolved"]):
+            if all_solved:
                 del cells["unsolved"]
             if row["failed"]:
                 cells["loss"] = f"{row['failed']} failed; {cells['loss']}"

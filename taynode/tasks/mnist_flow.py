@@ -53,13 +53,15 @@ class MnistFlow(AbstractDensity):
             task=self.name,
             scale=scale,
             epochs=1,
-            batch_size=100,
+            batch_size=100 if smoke else 64,
+            # 300 steps.
+            train_samples=None if smoke else 19_200,
             training=SolveConfig(solver="rk4", steps=2) if smoke else tolerance,
             evaluation=tolerance,
-            optimizer=OptimizerConfig("adam", 3e-3, schedule="cosine", warmup=100),
-            num_evaluations=1 if smoke else 4,
+            optimizer=OptimizerConfig("adam", 3e-3, schedule="cosine", warmup=30),
+            num_evaluations=1 if smoke else 3,
             eval_samples=100,
-            final_samples=100 if smoke else 1000,
+            final_samples=100 if smoke else 500,
         )
 
     def load(self) -> Data:

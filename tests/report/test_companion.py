@@ -8,6 +8,7 @@ from taynode.paper import find_study
 from taynode.paper.companion import write_companion
 from taynode.paper.fig2_solver_order import SolverOrder
 from taynode.paper.run import tell
+from taynode.paper.summary import write_summary
 
 from ..paper.synthetic import result_of
 from ..paper.test_charts import WITHOUT_RUNS
@@ -26,6 +27,17 @@ def root(tmp_path, monkeypatch):
         told, _ = tell(study, results, scale="laptop", seeds=[0, 1, 2])
         (tmp_path / f"{name}.json").write_text(json.dumps(told))
     return tmp_path
+
+
+def test_summary_names_every_claim(root):
+    text = write_summary(root).read_text()
+    assert "![The same map, learned without and with regularization](fig1-toy.png)" in text
+    assert "| [fig2-solver-order](#fig2-solver-order) |" in text
+    assert "All unregularized runs failed. | ? undecided |" in text
+    # What has no numbers has no figure.
+    assert "fig5-pareto.png" not in text
+    assert "| unregularized | 8 steps |" in text
+    assert "; made up." in text
 
 
 def test_companion_shows_every_study(root, open_page):

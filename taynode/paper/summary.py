@@ -1,0 +1,51 @@
+"""The studies that have been done, as Markdown: what one sees first where results are kept."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..training.records import replace_text
+from .companion import read_study
+from .study import STUDIES
+
+
+SIGNS = {"holds": "✓ holds", "does not hold": "✗ does not hold", "undecided": "? undecided"}
+
+
+def write_summary(root: Path) -> Path:
+    """Write `README.md` about the studies in a directory, and return where it is."""
+    studies = [told for name in STUDIES if (told := read_study(root / f"{name}.json"))]
+    claims = [(told, claim) for told in studies for claim in told["claims"]]
+    rows = [[f"[{told['study']}](#{told['study']})", *_cells(claim)] for told, claim in claims]
+    parts = [
+        "# The paper, reproduced",
+        "Written by `taynode paper run`. Spreads are standard deviations over seeds.",
+        _markdown(["study", "claim", "the paper", "measured", "verdict"], rows),
+        *(_section(told) for told in studies),
+    ]
+    file = root / "README.md"
+    replace_text(file, "\n\n".join(parts) + "\n")
+    return file
+
+
+def _section(told: dict[str, Any]) -> str:
+    name, seeds = told["study"], len(told["seeds"])
+    about = [f"Scale {told['scale']}, {seeds} seed{'s' if seeds != 1 else ''}", *told["data"]]
+    parts = [f"## {name}", f"{told['title']}. {'; '.join(about)}."]
+    if told["numbers"] is not None:
+        parts.append(f"![{told['title']}]({name}.png)")
+    if told["table"]:
+        rows = [list(row.values()) for row in told["table"]]
+        parts.append(_markdown(list(told["table"][0]), rows))
+    command = f"taynode paper run {name} --scale {told['scale']} --seeds {seeds}"
+    return "\n\n".join([*parts, f"```sh\n{command}\n```"])
+
+
+def _cells(claim: dict[str, str]) -> list[str]:
+    return [claim["statement"], claim["paper"], claim["measured"], SIGNS[claim["verdict"]]]
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    safe = lambda row: " | ".join(str(cell).replace("|", "\\|") for cell in row)
+    lines = [safe(columns), " | ".join("---" for _ in columns), *map(safe, rows)]
+    return "\n".join(f"| {line} |" for line in lines)
