@@ -1,7 +1,7 @@
 """`python -m benchmarks`: measure everything, on one core and on all of them.
 
 With `--write`, the tables go into README.md. With `--cores N`, only N cores are measured; with
-`--only taylor`, `solve`, `flows` or `loop`, only that part.
+`--only taylor`, `solve`, `flows`, `latent` or `loop`, only that part.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 
 
 README = pathlib.Path(__file__).with_name("README.md")
-PARTS = ("taylor", "solve", "flows", "loop")
+PARTS = ("taylor", "solve", "flows", "latent", "loop")
 
 
 def measure(part: str, num_cores: int) -> str:
@@ -23,11 +23,11 @@ def measure(part: str, num_cores: int) -> str:
 
     from rich.console import Console
 
-    from . import flows, loop, solve, taylor
+    from . import flows, latent, loop, solve, taylor
     from .measure import machine
 
     console = Console(stderr=True)
-    modules = {"taylor": taylor, "solve": solve, "flows": flows, "loop": loop}
+    modules = {"taylor": taylor, "solve": solve, "flows": flows, "latent": latent, "loop": loop}
     sections = modules[part].sections(console)
     return "\n\n".join([f"### On {num_cores} of {os.cpu_count()} cores\n\n{machine()}.", *sections])
 
