@@ -142,18 +142,22 @@ def _run(names: list[str], options: Options) -> list[str]:
     return problems
 
 
+AT_ONCE = 0.2
+
+
 class _Watch:
     """Tells about runs as they end, and when the rest of them will have."""
 
     def __init__(self, name: str):
-        self.name, self.start, self.known = name, time.monotonic(), 0
+        self.name, self.start, self.last, self.known = name, 0.0, 0.0, 0
 
     def __call__(self, count: int, total: int, error: str) -> None:
-        elapsed = time.monotonic() - self.start
+        now = time.monotonic()
         # Results that were there already come at once, and say nothing about the others.
-        if elapsed < 1:
-            self.known = count
-        done = count - self.known
+        if count == self.known + 1 and (count == 1 or now - self.last < AT_ONCE):
+            self.known, self.start = count, now
+        self.last = now
+        elapsed, done = now - self.start, count - self.known
         words = f"{self.name}: {count} of {total} runs"
         if done and count < total:
             words += f", {_duration(elapsed / done * (total - count))} left"
