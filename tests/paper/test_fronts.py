@@ -56,7 +56,7 @@ def test_rank_correlation_with_ties():
     a = numbers.randint(0, 10, 50).astype(float).tolist()
     b = [x + y for x, y in zip(a, numbers.randint(0, 10, 50).tolist(), strict=True)]
     assert rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
-    assert np.isnan(rank_correlation([1, 1], [1, 2]))
+    assert np.isnan(rank_correlation([1.0, 1.0], [1.0, 2.0]))
 
 
 def test_sweep_has_each_run_once():

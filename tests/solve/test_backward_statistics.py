@@ -49,7 +49,13 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+LONG = ("Adams", "segments")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=pytest.mark.slow if x in LONG else ()) for x in SETTINGS],
+)
 def test_counts_are_those_of_the_gradient(name):
     solver, dt0, options = SETTINGS[name]
     stats = tn.backward_statistics(dfx.ODETerm(field), solver, 0.0, 2.0, dt0, Y0, RATE, **options)
