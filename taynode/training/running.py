@@ -24,6 +24,8 @@ from .step import make_step, StepRecord, TrainState
 
 
 VALID_SAMPLES = 5000
+# The order of data goes to the device at least for that many steps at once.
+STEPS_PER_ORDER = 100
 
 
 class Best(NamedTuple):
@@ -63,6 +65,7 @@ class Training:
             )
         self.steps_per_epoch = self.num_samples // config.batch_size
         self.num_steps = config.epochs * self.steps_per_epoch
+        self.epochs_per_order = -(-STEPS_PER_ORDER // self.steps_per_epoch)
         self.evaluate_at = sorted(
             {
                 round(i * self.num_steps / config.num_evaluations)
@@ -102,6 +105,7 @@ class Training:
             joint=config.joint,
             batch_size=config.batch_size,
             steps_per_epoch=self.steps_per_epoch,
+            epochs_per_order=self.epochs_per_order,
         )
         self.compiled = jax.jit(step, donate_argnums=0)
         self.evaluator = Evaluator(
@@ -134,16 +138,19 @@ class Training:
         self.state, self.best = (saved, None) if self.best is None else saved
 
     def order(self, step: int) -> Any:
-        """The order of samples in the epoch of a step, on the device."""
-        epoch = step // self.steps_per_epoch
-        if self._order[0] != epoch:
-            order = data_order(self.config.seed, epoch, self.num_samples)
-            self._order = epoch, jnp.asarray(order, jnp.int32)
+        """The order of samples in some epochs, that of a step among them, on the device."""
+        first = step // self.steps_per_epoch // self.epochs_per_order * self.epochs_per_order
+        if self._order[0] != first:
+            used = self.steps_per_epoch * self.config.batch_size
+            epochs = range(first, first + self.epochs_per_order)
+            orders = [data_order(self.config.seed, i, self.num_samples)[:used] for i in epochs]
+            self._order = first, jax.device_put(np.concatenate(orders).astype(np.int32))
         return self._order[1]
 
     def indices(self, step: int) -> np.ndarray:
         """Which samples a step is made on."""
-        start = step % self.steps_per_epoch * self.config.batch_size
+        steps_per_order = self.steps_per_epoch * self.epochs_per_order
+        start = step % steps_per_order * self.config.batch_size
         return np.asarray(self.order(step))[start : start + self.config.batch_size]
 
     def advance(self, step: int, count: int) -> tuple[StepRecord, float]:

@@ -88,15 +88,17 @@ def make_step(
     joint: bool,
     batch_size: int,
     steps_per_epoch: int,
+    epochs_per_order: int,
 ):
     """A function `(state, data, order, key) -> (state, record)`, to be compiled by the caller.
 
-    `static` is the part of the model that is not arrays; `order` is that of the samples in the
-    epoch of the step, so that nothing goes to the device but once an epoch.
+    `static` is the part of the model that is not arrays; `order` is that of the samples in some
+    epochs, so that nothing goes to the device in most steps.
     """
+    steps_per_order = steps_per_epoch * epochs_per_order
 
     def step(state: TrainState, data: Any, order: Any, key: Any) -> tuple[TrainState, Any]:
-        start = state.step % steps_per_epoch * batch_size
+        start = state.step % steps_per_order * batch_size
         indices = jax.lax.dynamic_slice_in_dim(order, start, batch_size)
         batch = jtu.tree_map(lambda x: x[indices], data)
         model = eqx.combine(state.arrays, static)

@@ -116,6 +116,18 @@ def test_order_of_data_is_a_permutation_of_its_own_each_epoch():
     assert not np.array_equal(first, data_order(1, 0, 100))
 
 
+def test_steps_see_the_order_of_their_epoch():
+    """Also where the orders of many epochs go to the device together."""
+    task = tn.tasks.find_task("toy")
+    training = Training(dataclasses.replace(task.defaults("smoke"), seed=3), task)
+    assert training.epochs_per_order > 1
+    size, each = training.config.batch_size, training.steps_per_epoch
+    for step in (0, 1, each, 7 * each + 2, 40 * each - 1, 3 * training.epochs_per_order * each):
+        epoch, place = divmod(step, each)
+        expected = data_order(3, epoch, training.num_samples)[place * size : (place + 1) * size]
+        np.testing.assert_array_equal(training.indices(step), expected)
+
+
 def test_step_is_compiled_once():
     training = Training(smoke(), Tiny())
     training.warm_up()
