@@ -96,7 +96,7 @@ def all_(*, options: Options = DEFAULTS) -> None:
 
 def _raise(problems: list[str]) -> None:
     if problems:
-        raise ConfigError(f"{len(problems)} studies could not be done; " + "; ".join(problems))
+        raise ConfigError("Not all studies could be done: " + "; ".join(problems))
 
 
 def _run(names: list[str], options: Options) -> list[str]:
@@ -129,7 +129,6 @@ def _run(names: list[str], options: Options) -> list[str]:
         except ConfigError as error:
             # The other studies go on.
             problems.append(f"{study.name}: {error}")
-            print(problems[-1], file=sys.stderr)
             continue
         told[study.name] = [vars(claim) for claim in claims]
         if not options.json_output:
