@@ -5,6 +5,8 @@ imported.
 """
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 
@@ -20,14 +22,19 @@ os.environ["XLA_FLAGS"] = " ".join(
     ]
 )
 
+# What one test has compiled serves the others, in this process, in its workers and in the commands
+# that tests call. The directory is new each time: nothing is left from an earlier state of the code.
+OWNS_CACHE = "PYTEST_XDIST_WORKER" not in os.environ
+if OWNS_CACHE:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="taynode-tests-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+
 import hypothesis
 import jax
 
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-# The persistent cache, in case the environment turns it on: a test compiles what it tests.
-jax.config.update("jax_enable_compilation_cache", False)
 
 # The first call of a function compiles it, so a deadline would measure the compiler.
 hypothesis.settings.register_profile("taynode", deadline=None)
@@ -39,6 +46,12 @@ hypothesis.settings.load_profile("taynode-ci" if os.environ.get("CI") else "tayn
 # by default. XLA crashes when there are none left, after some hundreds of tests.
 MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 30_000, 20
 _finished = 0
+
+
+def pytest_unconfigure():
+    """Remove what was compiled."""
+    if OWNS_CACHE:
+        shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 
 def pytest_runtest_teardown():

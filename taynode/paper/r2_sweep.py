@@ -11,7 +11,7 @@ from ..training.config import RegularizerConfig, SolveConfig
 
 WEIGHTS = {
     "physionet": (0.1, 1.0, 3.0, 10.0, 100.0),
-    "miniboone": (0.001, 0.01, 0.1, 1.0, 10.0),
+    "miniboone": (0.03, 0.1, 0.3, 1.0, 10.0),
 }
 TIGHT = EvaluationConfig(
     "1.4e-8",

@@ -8,7 +8,7 @@ from ..training.config import RegularizerConfig
 from .r2_sweep import TIGHT
 from .statistics import mean_ratio
 from .study import Claim, verdict
-from .tables import AbstractTable, column
+from .tables import AbstractTable, column, time_claims
 
 
 GRIDS = (4, 8, 16, None)
@@ -23,14 +23,18 @@ class MinibooneTable(AbstractTable):
     unit: ClassVar[str] = "nats"
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
-        # The weights that the rival's own paper and this paper's code give for flows.
+        # The weight that its authors give for flows. It changes nothing here, so there is one
+        # that does.
         "RNODE": RegularizerConfig("rnode", 0.01),
-        "R_2": RegularizerConfig("r2", 0.01),
-        "R_3": RegularizerConfig("r3", 0.001),
-        "R_2, Augmented": RegularizerConfig("r2", 0.01, quadrature="augmented"),
+        "RNODE, weight 1": RegularizerConfig("rnode", 1.0),
+        # The released code names 0.01 for R_2, which changes nothing here, either.
+        "R_2": RegularizerConfig("r2", 0.3),
+        "R_3": RegularizerConfig("r3", 0.1),
+        "R_2, Augmented": RegularizerConfig("r2", 0.3, quadrature="augmented"),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = (
         *((arm, steps) for arm in ("unregularized", "RNODE", "R_2", "R_3") for steps in GRIDS),
+        *(("RNODE, weight 1", steps) for steps in (4, None)),
         ("R_2, Augmented", 4),
     )
 
@@ -41,32 +45,17 @@ class MinibooneTable(AbstractTable):
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """What R_2 costs next to RNODE, and what it saves."""
 
-        def of_time(arm: str) -> float:
-            above, below = (column(numbers, name, 4, "seconds") for name in (arm, "RNODE"))
-            return mean_ratio(above, below)
-
         def fewer(arm: str) -> float:
             above, below = (column(numbers, name, None, "NFE") for name in (arm, "unregularized"))
             return 1 - mean_ratio(above, below)
 
         return [
-            Claim(
-                "R_2 takes about 2.5 times as long to train as RNODE, at equal steps",
-                "0.49 h and 0.19 h",
-                f"{of_time('R_2, Augmented'):.2f} times with Augmented, as in the paper",
-                verdict(of_time("R_2, Augmented") > 1.5, of_time("R_2, Augmented")),
-            ),
-            Claim(
-                "With Sampled, it takes as long as RNODE",
-                "not in the paper",
-                f"{of_time('R_2'):.2f} times",
-                verdict(of_time("R_2") <= 1.1, of_time("R_2")),
-            ),
+            *time_claims(numbers, 4, 2.5, "0.49 h and 0.19 h"),
             Claim(
                 "R_2 lowers the number of evaluations",
                 "185 to 177 on 4 steps",
                 f"{fewer('R_2'):.0%} fewer when trained adaptively (RNODE {fewer('RNODE'):.0%}, "
-                f"R_3 {fewer('R_3'):.0%})",
+                f"with weight 1 {fewer('RNODE, weight 1'):.0%}, R_3 {fewer('R_3'):.0%})",
                 verdict(fewer("R_2") > 0.03, fewer("R_2")),
             ),
         ]

@@ -8,8 +8,8 @@ from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import from_dict, RegularizerConfig, SolveConfig, TrainConfig
 from .arms import is_usable
 from .chart import Chart, Line, Panel
-from .statistics import spread
-from .study import AbstractStudy
+from .statistics import mean_ratio, spread
+from .study import AbstractStudy, Claim, verdict
 
 
 # What the columns are called, and under which names the numbers are in a result.
@@ -134,6 +134,34 @@ def column(numbers: dict[str, Any], arm: str, steps: int | None, name: str) -> l
         if row["model"] == arm and row["steps"] == steps:
             return row[name]
     raise KeyError(f"There is no row {arm!r} with {steps} steps.")
+
+
+def time_claims(numbers: dict[str, Any], steps: int, factor: float, hours: str) -> list[Claim]:
+    """How long R_2 trains next to RNODE on equal grids, with both ways of integrating it.
+
+    - `steps`: of the grid.
+    - `factor`, `hours`: what the paper has.
+    """
+
+    def of_time(arm: str) -> float:
+        above, below = (column(numbers, name, steps, "seconds") for name in (arm, "RNODE"))
+        return mean_ratio(above, below)
+
+    augmented, sampled = of_time("R_2, Augmented"), of_time("R_2")
+    return [
+        Claim(
+            f"R_2 takes about {factor:g} times as long to train as RNODE, at equal steps",
+            hours,
+            f"{augmented:.2f} times with Augmented, as in the paper, on {steps} steps",
+            verdict(augmented > (1 + factor) / 2, augmented),
+        ),
+        Claim(
+            "With Sampled, it takes as long as RNODE",
+            "not in the paper",
+            f"{sampled:.2f} times, on {steps} steps",
+            verdict(sampled <= 1.1, sampled),
+        ),
+    ]
 
 
 def _on_grid(solve: SolveConfig, steps: int | None) -> SolveConfig:

@@ -32,6 +32,13 @@ def smoke(**changes):
     return dataclasses.replace(Tiny().defaults("smoke"), **changes)
 
 
+def cheap(task, **changes):
+    """Settings that compile quickly, where the solver and the penalty do not matter."""
+    euler = SolveConfig(solver="euler", steps=2)
+    defaults = dataclasses.replace(task.defaults("smoke"), regularizer=RegularizerConfig())
+    return dataclasses.replace(defaults, training=euler, evaluation=euler, **changes)
+
+
 def without_times(rows):
     return [{k: v for k, v in row.items() if k not in TIMES} for row in rows]
 
@@ -93,7 +100,7 @@ def test_what_is_told(finished):
 
 
 def test_loss_falls(tmp_path):
-    settings = dataclasses.replace(Tiny().defaults("smoke"), epochs=40)
+    settings = cheap(Tiny(), epochs=40)
     rows = tn.training.train(settings, Tiny(), tmp_path / "run").rows()
     assert rows[-1]["test_loss"] < 0.2 * rows[0]["test_loss"]
 
@@ -161,7 +168,7 @@ def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(finished, tmp_path):
 
 def test_diverging_run_keeps_its_last_good_checkpoint(tmp_path):
     path = tmp_path / "run"
-    settings = smoke(optimizer=OptimizerConfig("sgd", 1e12), regularizer=RegularizerConfig())
+    settings = cheap(Tiny(), optimizer=OptimizerConfig("sgd", 1e12))
     with pytest.raises(TrainingFailed, match=r"Step \d+ of 16 failed on the batch .*checkpoint"):
         tn.training.train(settings, Tiny(), path)
     status = tn.training.RunDirectory(path).status()
@@ -182,7 +189,7 @@ class NotFinite(Tiny):
 
 def test_gradient_that_is_not_finite_stops_before_it_is_saved(tmp_path):
     with pytest.raises(TrainingFailed, match=r"Step 0 .* gradient is not finite"):
-        tn.training.train(smoke(), NotFinite(), tmp_path / "run")
+        tn.training.train(cheap(NotFinite()), NotFinite(), tmp_path / "run")
     assert tn.training.load(tmp_path / "run").step == 0
 
 
@@ -210,11 +217,11 @@ def test_full_disk_keeps_what_was_saved(tmp_path, monkeypatch):
             monkeypatch.setattr(os, "fsync", fail)
 
     with pytest.raises(OSError, match="No space left") as caught:
-        tn.training.train(smoke(), Tiny(), path, watch=full)
+        tn.training.train(cheap(Tiny()), Tiny(), path, watch=full)
     assert caught.value.filename == str(path / "metrics.jsonl")
     monkeypatch.setattr(os, "fsync", real)
     assert tn.training.load(path).step == 8
-    tn.training.train(smoke(), Tiny(), path, resume=True)
+    tn.training.train(cheap(Tiny()), Tiny(), path, resume=True)
     rows = tn.training.RunDirectory(path).rows()
     assert [row["step"] for row in rows] == [0, 8, 16]
 
