@@ -22,16 +22,19 @@ os.environ["XLA_FLAGS"] = " ".join(
     ]
 )
 
-# What one test has compiled serves the others, in this process, in its workers and in the commands
-# that tests call. The directory is new each time: nothing is left from an earlier state of the code.
-OWNS_CACHE = "PYTEST_XDIST_WORKER" not in os.environ
-if OWNS_CACHE:
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="taynode-tests-")
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
-
 import hypothesis
 import jax
 
+
+# What one test has compiled serves the others: in this process, in the workers, and in commands
+# that are called. The directory is new each time, so nothing is left of an earlier state.
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+if not IS_WORKER:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="taynode-tests-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+CACHE = os.environ["JAX_COMPILATION_CACHE_DIR"]
+jax.config.update("jax_compilation_cache_dir", CACHE)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -50,8 +53,8 @@ _finished = 0
 
 def pytest_unconfigure():
     """Remove what was compiled."""
-    if OWNS_CACHE:
-        shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+    if not IS_WORKER:
+        shutil.rmtree(CACHE, ignore_errors=True)
 
 
 def pytest_runtest_teardown():

@@ -1,5 +1,6 @@
 """Table 2: a convolutional flow on MNIST, trained on several grids."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -33,6 +34,7 @@ class MnistFlowTable(AbstractTable):
         ("R_4", 8),
         ("R_2, Augmented", 5),
     )
+    smoke_grids: ClassVar[Sequence[int | None]] = (5, None)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The saving, its price, and what grids do without regularization."""
@@ -43,10 +45,7 @@ class MnistFlowTable(AbstractTable):
         fewer = 1 - mean_ratio(regular["NFE"], plain["NFE"])
         worse = mean_ratio(regular["loss"], plain["loss"]) - 1
         slower = mean_ratio(regular["seconds"], plain["seconds"])
-        fails = {
-            arm: next(row for row in numbers["rows"] if (row["model"], row["steps"]) == (arm, 8))
-            for arm in ("unregularized", "R_2")
-        }
+        fails = {arm: _failed_on_grids(numbers, arm) for arm in ("unregularized", "R_2")}
         return [
             Claim(
                 "R_2 lowers the number of evaluations at nearly the same bits/dim",
@@ -64,8 +63,15 @@ class MnistFlowTable(AbstractTable):
             Claim(
                 "A fixed grid is unstable without regularization",
                 "the loss is NaN on 8 steps",
-                f"{fails['unregularized']['failed']} runs failed on 8 steps without, "
-                f"{fails['R_2']['failed']} with R_2",
-                verdict(fails["unregularized"]["failed"] > fails["R_2"]["failed"]),
+                f"{fails['unregularized']:.0%} of the runs on grids fail without, "
+                f"{fails['R_2']:.0%} with R_2",
+                verdict(fails["unregularized"] > fails["R_2"], *fails.values()),
             ),
         ]
+
+
+def _failed_on_grids(numbers: dict[str, Any], arm: str) -> float:
+    """Which part of the runs of an arm on fixed grids; not a number if there are none."""
+    rows = [row for row in numbers["rows"] if row["model"] == arm and row["steps"] is not None]
+    total = sum(row["failed"] + len(row["loss"]) for row in rows)
+    return sum(row["failed"] for row in rows) / total if total else math.nan

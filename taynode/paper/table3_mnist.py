@@ -30,6 +30,7 @@ class MnistTable(AbstractTable):
         *((arm, steps) for arm in ("unregularized", "RNODE", "R_2") for steps in GRIDS),
         ("R_2, Augmented", 4),
     )
+    smoke_grids: ClassVar[Sequence[int | None]] = (4, None)
 
     def defaults(self, scale: str) -> TrainConfig:
         """As many images as the figures on MNIST use."""

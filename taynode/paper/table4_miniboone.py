@@ -37,6 +37,7 @@ class MinibooneTable(AbstractTable):
         *(("RNODE, weight 1", steps) for steps in (4, None)),
         ("R_2, Augmented", 4),
     )
+    smoke_grids: ClassVar[Sequence[int | None]] = (4, None)
 
     def evaluations(self, scale: str) -> tuple[EvaluationConfig, ...]:
         """At the paper's tolerance, in double precision."""

@@ -29,13 +29,21 @@ class AbstractTable(AbstractStudy):
     - `task`: by name.
     - `arms`: regularizers by the name of a row.
     - `rows`: which arms are trained on which number of RK4 steps, none for adaptive steps.
+    - `smoke_grids`: the rows of these steps are enough at `smoke`.
     - `unit`: of the loss.
     """
 
     task: ClassVar[str]
     arms: ClassVar[dict[str, RegularizerConfig]]
     rows: ClassVar[Sequence[tuple[str, int | None]]]
+    smoke_grids: ClassVar[Sequence[int | None]]
     unit: ClassVar[str]
+
+    def rows_at(self, scale: str) -> list[tuple[str, int | None]]:
+        """Those that are done at a scale."""
+        if scale != "smoke":
+            return list(self.rows)
+        return [(arm, steps) for arm, steps in self.rows if steps in self.smoke_grids]
 
     def defaults(self, scale: str) -> TrainConfig:
         """The settings of the task, which all rows share."""
@@ -62,13 +70,13 @@ class AbstractTable(AbstractStudy):
                 self.evaluations(scale),
             )
             for seed in seeds
-            for arm, steps in self.rows
+            for arm, steps in self.rows_at(scale)
         ]
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """All columns of all rows, over seeds; runs that failed are counted."""
         rows = []
-        for arm, steps in self.rows:
+        for arm, steps in self.rows_at(scale):
             same = [result for result in results if self._is_of(result, arm, steps)]
             done = [result for result in same if is_usable(result)]
             row: dict[str, Any] = {"model": arm, "steps": steps, "failed": len(same) - len(done)}

@@ -24,6 +24,7 @@ class TwoMoonsTable(AbstractTable):
         **{f"R_2, weight {weight:g}": RegularizerConfig("r2", weight) for weight in WEIGHTS},
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
+    smoke_grids: ClassVar[Sequence[int | None]] = (None,)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """As for the images of the paper, where 38 % fewer evaluations cost little."""

@@ -1,0 +1,86 @@
+"""All studies by one command, also if it is killed in the middle."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from taynode.paper import find_study, STUDIES
+from taynode.sweep.worker import RESULT
+
+
+pytestmark = pytest.mark.slow
+SECONDS = 3600
+
+
+def start(out):
+    """`taynode paper all`, as the leader of a group of processes."""
+    words = ["paper", "all", "--scale", "smoke", "--seeds", "1", "--out", str(out)]
+    # The tests' own settings of the compiler are not what users have.
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "taynode.cli", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process):
+    output, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, output
+
+
+def without_times(value):
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if "seconds" not in k}
+    return [without_times(v) for v in value] if isinstance(value, list) else value
+
+
+def table(root):
+    rows = map(json.loads, (root / "smoke" / "runs" / "runs.jsonl").read_text().splitlines())
+    # That a run was begun anew is told, but does not change it.
+    return [without_times({k: v for k, v in row.items() if k != "redone"}) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Everything, in one go."""
+    out = tmp_path_factory.mktemp("undisturbed")
+    finish(start(out))
+    return out
+
+
+def test_every_study_is_done(undisturbed):
+    for name in STUDIES:
+        told = json.loads((undisturbed / "smoke" / f"{name}.json").read_text())
+        assert told["claims"], name
+        assert told["numbers"], name
+        assert (undisturbed / "smoke" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert name in (undisturbed / "smoke" / "index.html").read_text()
+    expected = {job.identity for name in STUDIES for job in find_study(name).jobs("smoke", [0])}
+    assert {row["identity"] for row in table(undisturbed)} == expected
+
+
+def test_killed_and_resumed(undisturbed, tmp_path):
+    """Also a result and a checkpoint that were spoiled meanwhile are redone, not trusted."""
+    half = len(table(undisturbed)) // 2
+    runs = tmp_path / "smoke" / "runs"
+    process = start(tmp_path)
+    while len(done := sorted(runs.glob(f"*/{RESULT}"))) < half:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    done[0].write_text(done[0].read_text()[:-20])
+    for path in done[1].parent.rglob("*"):
+        if path.is_file() and path.name != "job.json":
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    finish(start(tmp_path))
+    assert table(tmp_path) == table(undisturbed)
