@@ -27,10 +27,12 @@ def mean_ratio(above: Iterable[float], below: Iterable[float]) -> float:
 
 
 def spread(values: Sequence[float]) -> str:
-    """The mean, and the standard deviation if there are several."""
-    if len(values) < 2:
-        return f"{mean(values):.3g}"
-    return f"{mean(values):.3g} ± {deviation(values):.2g}"
+    """The mean, and the standard deviation if there are several, to as many decimals."""
+    middle, around = mean(values), deviation(values)
+    if len(values) < 2 or not around > 0:
+        return f"{middle:.4g}"
+    decimals = max(0, 1 - math.floor(math.log10(around)))
+    return f"{middle:.{decimals}f} ± {around:.{decimals}f}"
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:

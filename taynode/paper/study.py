@@ -98,6 +98,8 @@ STUDIES = {
     "table4-miniboone": "taynode.paper.table4_miniboone:MinibooneTable",
     "taylor-cost": "taynode.paper.taylor_cost:TaylorCost",
     "two-moons": "taynode.paper.two_moons:TwoMoonsTable",
+    "oscillators": "taynode.paper.latent_tables:OscillatorsTable",
+    "physionet": "taynode.paper.latent_tables:PhysionetTable",
 }
 
 

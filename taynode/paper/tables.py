@@ -12,7 +12,6 @@ from .statistics import mean_ratio, spread
 from .study import AbstractStudy, Claim, verdict
 
 
-# What the columns are called, and under which names the numbers are in a result.
 COLUMNS = {
     "seconds": "train_seconds",
     "loss": "test_loss",
@@ -31,6 +30,7 @@ class AbstractTable(AbstractStudy):
     - `rows`: which arms are trained on which number of RK4 steps, none for adaptive steps.
     - `smoke_grids`: the rows of these steps are enough at `smoke`.
     - `unit`: of the loss.
+    - `columns`: what they are called, and under which names the numbers are in a result.
     """
 
     task: ClassVar[str]
@@ -38,6 +38,7 @@ class AbstractTable(AbstractStudy):
     rows: ClassVar[Sequence[tuple[str, int | None]]]
     smoke_grids: ClassVar[Sequence[int | None]]
     unit: ClassVar[str]
+    columns: ClassVar[dict[str, str]] = COLUMNS
 
     def rows_at(self, scale: str) -> list[tuple[str, int | None]]:
         """Those that are done at a scale."""
@@ -80,7 +81,7 @@ class AbstractTable(AbstractStudy):
             same = [result for result in results if self._is_of(result, arm, steps)]
             done = [result for result in same if is_usable(result)]
             row: dict[str, Any] = {"model": arm, "steps": steps, "failed": len(same) - len(done)}
-            for column, name in COLUMNS.items():
+            for column, name in self.columns.items():
                 row[column] = [result["row"][name] for result in done]
             row["unsolved"] = [float(result["row"].get("test_num_failed", 0)) for result in done]
             for evaluation in self.evaluations(scale):

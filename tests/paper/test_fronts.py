@@ -47,8 +47,13 @@ def test_area_under_a_front():
 
 
 def test_spread_of_what_is_no_number():
-    assert spread([math.nan, 1.0]) == "nan ± nan"
+    assert spread([math.nan, 1.0]) == "nan"
     assert spread([1.0]) == "1"
+
+
+def test_mean_has_the_decimals_of_its_spread():
+    assert spread([2.395, 2.403]) == "2.3990 ± 0.0057"
+    assert spread([120.0, 160.0]) == "140 ± 28"
 
 
 def test_rank_correlation_with_ties():
