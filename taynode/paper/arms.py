@@ -1,12 +1,39 @@
 """Runs that differ in their seed alone, taken together."""
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+
+from ..sweep.plan import EvaluationConfig, Job
+from ..training.config import RegularizerConfig
 
 
 class MissingRuns(Exception):
     """A study lacks runs that it cannot do without: they failed. The message says which."""
+
+
+def jobs_of(
+    task: str,
+    arms: Iterable[RegularizerConfig],
+    scale: str,
+    seeds: Sequence[int],
+    evaluations: tuple[EvaluationConfig, ...] = (),
+    measurements: tuple[str, ...] = (),
+) -> list[Job]:
+    """A task as it is by default, with some regularizers, for all seeds."""
+    from ..tasks import find_task
+
+    defaults = find_task(task).defaults(scale)
+    return [
+        Job(
+            dataclasses.replace(defaults, regularizer=arm, seed=seed),
+            evaluations,
+            measurements,
+        )
+        for arm in arms
+        for seed in seeds
+    ]
 
 
 def is_usable(result: dict[str, Any]) -> bool:

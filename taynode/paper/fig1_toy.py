@@ -1,13 +1,12 @@
 """Figure 1: a flow that maps z to z + z^3, as it comes out and with R_3."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import RegularizerConfig, SolveConfig
-from .arms import arms_of, first_measured
+from .arms import arms_of, first_measured, jobs_of
 from .chart import Chart, Line, Panel
 from .statistics import mean_ratio, spread
 from .study import AbstractStudy, Claim, verdict
@@ -28,18 +27,7 @@ class Toy(AbstractStudy):
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """Both arms, for all seeds."""
-        from ..tasks import find_task
-
-        defaults = find_task("toy").defaults(scale)
-        return [
-            Job(
-                dataclasses.replace(defaults, regularizer=arm, seed=seed),
-                (FIFTH_ORDER,),
-                (PATHS,) if seed == seeds[0] else (),
-            )
-            for arm in ARMS.values()
-            for seed in seeds
-        ]
+        return jobs_of("toy", ARMS.values(), scale, seeds, (FIFTH_ORDER,), (PATHS,))
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """Errors and evaluations of both arms, and the paths of the first seed."""

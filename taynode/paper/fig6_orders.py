@@ -65,7 +65,7 @@ class OrderOfRegularization(AbstractStudy):
         )
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """The same order is best."""
+        """The same order is best, and high ones gain little."""
         areas = {
             panel: {order: Front(**front).area() for order, front in fronts.items()}
             for panel, fronts in numbers.items()
@@ -88,5 +88,22 @@ class OrderOfRegularization(AbstractStudy):
                 "no number",
                 "; ".join(words) or "too few orders at this scale",
                 verdict(all(matched) if len(matched) > 1 else None),
-            )
+            ),
+            _high_orders(areas),
         ]
+
+
+def _high_orders(areas: dict[str, dict[str, list[float]]]) -> Claim:
+    """How much less area the best order above 3 leaves than order 3, for each solver."""
+    gains = {
+        panel: 1 - min(mean(x) for order, x in of_panel.items() if int(order) > 3) / mean(third)
+        for panel, of_panel in areas.items()
+        if (third := of_panel.get("3")) and any(int(order) > 3 for order in of_panel)
+    }
+    return Claim(
+        "Orders above 3 gain little",
+        "no number",
+        "; ".join(f"{panel}: {gain:.0%} less area than R_3" for panel, gain in gains.items())
+        or "too few orders at this scale",
+        verdict(max(gains.values()) < 0.05 if gains else None, *gains.values()),
+    )

@@ -1,13 +1,12 @@
 """Figure 9: trajectories and their local Taylor polynomials, without and with R_6."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import RegularizerConfig, SolveConfig
-from .arms import arms_of, first_measured
+from .arms import arms_of, first_measured, jobs_of
 from .chart import Chart, Line, Panel
 from .statistics import mean_ratio, spread
 from .study import AbstractStudy, Claim, verdict
@@ -29,18 +28,7 @@ class TaylorPolynomials(AbstractStudy):
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """Both arms, for all seeds."""
-        from ..tasks import find_task
-
-        defaults = find_task("toy").defaults(scale)
-        return [
-            Job(
-                dataclasses.replace(defaults, regularizer=arm, seed=seed),
-                (FIFTH_ORDER,),
-                (POLYNOMIALS,),
-            )
-            for arm in ARMS.values()
-            for seed in seeds
-        ]
+        return jobs_of("toy", ARMS.values(), scale, seeds, (FIFTH_ORDER,), (POLYNOMIALS,))
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """Fits, evaluations, and what is drawn of the first seed."""

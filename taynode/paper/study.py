@@ -98,6 +98,7 @@ STUDIES = {
     "table4-miniboone": "taynode.paper.table4_miniboone:MinibooneTable",
     "taylor-cost": "taynode.paper.taylor_cost:TaylorCost",
     "two-moons": "taynode.paper.two_moons:TwoMoonsTable",
+    "weight-schedules": "taynode.paper.schedules:WeightSchedules",
     "oscillators": "taynode.paper.latent_tables:OscillatorsTable",
     "physionet": "taynode.paper.latent_tables:PhysionetTable",
 }
