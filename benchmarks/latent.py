@@ -9,7 +9,9 @@ import jax.random as jr
 from rich.console import Console
 
 import taynode as tn
-from taynode.models import importance_bound, LatentODE, Solve
+from taynode.models import importance_bound, LatentODE
+from taynode.training.build import make_solve
+from taynode.training.config import SolveConfig
 
 from .measure import Cost, prepare, time_together
 
@@ -19,6 +21,8 @@ NUM_SERIES, NUM_TIMES, NUM_CHANNELS, NUM_DRAWS = 50, 49, 37, 3
 WEIGHT = 1.0
 # Makes the untrained dynamics as hard as trained ones.
 WILDNESS = 3.0
+# As in training.
+SOLVE = SolveConfig(rtol=1e-5, atol=1e-5)
 
 
 def problem() -> tuple[LatentODE, Any, Any, Any]:
@@ -42,22 +46,29 @@ def gradient(loss: Any, of: Any, *args: Any) -> Cost:
 def step_cost(regularizer: Any, quadrature: Any) -> Cost:
     """Of a whole step."""
     model, times, values, mask = problem()
-    solve = Solve(regularizer=regularizer, quadrature=quadrature)
+    solve = make_solve(SOLVE, regularizer=regularizer, quadrature=quadrature)
 
     def loss(model, values, mask, key):
         found = model(times, values, mask, solve, num_draws=NUM_DRAWS, key=key)
         likelihood = model.log_likelihood(found.predicted, values, mask)
-        bound = importance_bound(likelihood, found.z0, found.mean, found.std)
+        bound = importance_bound(likelihood, found.z0, found.noise, found.std)
         penalty = found.solution.stats.get("penalty", 0.0)
         return -jnp.mean(bound) + WEIGHT * penalty
 
     return gradient(loss, model, values, mask, KEY)
 
 
-def part_costs() -> dict[str, Cost]:
+def reconstruction() -> Any:
+    """Of the step whose parts are measured."""
+    model, times, values, mask = problem()
+    run = lambda model: model(times, values, mask, make_solve(SOLVE), num_draws=NUM_DRAWS, key=KEY)
+    return eqx.filter_jit(run)(model)
+
+
+def part_costs(found: Any) -> dict[str, Cost]:
     """Of the parts of a step, each with its own gradient."""
     model, times, values, mask = problem()
-    z0 = jr.normal(KEY, (NUM_DRAWS, NUM_SERIES, 20))
+    z0 = found.z0
     states, _ = model.paths(z0, times)
 
     def encoding(encoder, values, mask):
@@ -66,7 +77,7 @@ def part_costs() -> dict[str, Cost]:
     def solving(both, times):
         field, z0 = both
         moved = eqx.tree_at(lambda m: m.vector_field, model, field)
-        return jnp.sum(moved.paths(z0, times)[0])
+        return jnp.sum(moved.paths(z0, times, make_solve(SOLVE))[0])
 
     def decoding(both, values, mask):
         decoder, states = both
@@ -80,23 +91,17 @@ def part_costs() -> dict[str, Cost]:
     }
 
 
-def num_evaluations() -> int:
-    """Of the solve."""
-    model, times, _, _ = problem()
-    z0 = jr.normal(KEY, (NUM_DRAWS, NUM_SERIES, 20))
-    return int(model.paths(z0, times)[1].stats["nfe"])
-
-
 def sections(console: Console) -> list[str]:
     """All tables."""
     with console.status("latent ODE"):
         costs = {"whole step, unregularized": step_cost(None, tn.Augmented())}
         for label, quadrature in (("Sampled", tn.Sampled()), ("Augmented", tn.Augmented())):
-            regularizer = tn.TotalDerivative(2)
-            costs[f"whole step, R_2 {label}"] = step_cost(regularizer, quadrature)
-        costs |= part_costs()
+            for name, regularizer in (("R_2", tn.TotalDerivative(2)), ("RNODE", tn.RNODE())):
+                costs[f"whole step, {name}, {label}"] = step_cost(regularizer, quadrature)
+        found = reconstruction()
+        costs |= part_costs(found)
         time_together(costs, rounds=25)
-        count = num_evaluations()
+        count = int(found.solution.stats["nfe"])
     plain = costs["whole step, unregularized"].run_seconds
     lines = [
         f"#### PhysioNet's shapes: {NUM_SERIES} patients, {NUM_DRAWS} draws, NFE {count}, "

@@ -45,12 +45,14 @@ class Reconstruction(NamedTuple):
 
     - `predicted`: means of the observations, `(num_draws, num_series, num_times, num_channels)`.
     - `z0`: the initial states that were drawn, `(num_draws, num_series, latent_size)`.
-    - `mean`, `std`: of the distribution from which they were drawn.
+    - `noise`: of the same shape, standard normal, from which they were drawn.
+    - `mean`, `std`: of the distribution of initial states.
     - `solution`: of the solve.
     """
 
     predicted: Any
     z0: Any
+    noise: Any
     mean: Any
     std: Any
     solution: dfx.Solution
@@ -130,23 +132,27 @@ class LatentODE(eqx.Module):
         noise = jr.normal(noise_key, (num_draws, *mean.shape), mean.dtype)
         z0 = mean + std * noise
         states, solution = self.paths(z0, times if at is None else at, solve, key=key)
-        return Reconstruction(self.decoder(states), z0, mean, std, solution)
+        return Reconstruction(self.decoder(states), z0, noise, mean, std, solution)
 
     def paths(
         self, z0: Any, times: Any, solve: Solve | None = None, *, key: Key | None = None
     ) -> tuple[Any, dfx.Solution]:
-        """Latent states at some times, as one but last axis, and the solution."""
+        """Latent states at some times, as one but last axis, and the solution.
+
+        From time 0 to time 1, or to the last of the times if that is later.
+        """
         times = jnp.asarray(times, z0.dtype)
-        # From time 0, where the initial states are, to the last observation.
+        # One row for each draw of each series, as for any other batch.
         solution = (solve or Solve())(
             self.vector_field,
-            z0,
+            z0.reshape(-1, z0.shape[-1]),
             t0=0.0,
             t1=jnp.maximum(times[-1], 1.0),
             saveat=dfx.SaveAt(ts=times),
             key=key,
         )
-        return jnp.moveaxis(jnp.asarray(solution.ys), 0, -2), solution
+        states = jnp.asarray(solution.ys).reshape(len(times), *z0.shape)
+        return jnp.moveaxis(states, 0, -2), solution
 
     def classify(self, mean: Any) -> Any:
         """What the head says of series whose initial states have these means, as logits."""
@@ -173,10 +179,13 @@ def evidence_bound(log_likelihood: Any, mean: Any, std: Any, *, kl_weight: Any =
 
 
 def importance_bound(
-    log_likelihood: Any, z0: Any, mean: Any, std: Any, *, kl_weight: Any = 1.0
+    log_likelihood: Any, z0: Any, noise: Any, std: Any, *, kl_weight: Any = 1.0
 ) -> Any:
-    """The tighter bound of importance-weighted draws, which is the ELBO for a single one."""
+    """The tighter bound of importance-weighted draws `z0 = mean + std * noise`.
+
+    For a single draw, its mean is the ELBO.
+    """
     prior = -0.5 * jnp.sum(z0**2, axis=-1)
-    posterior = jnp.sum(-0.5 * ((z0 - mean) / std) ** 2 - jnp.log(std), axis=-1)
+    posterior = jnp.sum(-0.5 * noise**2 - jnp.log(std), axis=-1)
     weights = log_likelihood + kl_weight * (prior - posterior)
     return jax.nn.logsumexp(weights, axis=0) - math.log(len(weights))

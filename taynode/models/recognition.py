@@ -1,5 +1,6 @@
 """Recognition networks: from irregular observations to a distribution of initial states."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -55,29 +56,54 @@ class GatedCell(eqx.Module):
         )
         self.candidate = TwoLayers(size, width, 2 * state_size, key=keys[2])
 
-    def __call__(self, x: Any, mean: Any, std: Any) -> tuple[Any, Any]:
-        """The next mean and standard deviation."""
-        seen = jnp.concatenate([x, mean, std], axis=-1)
-        update, reset = jax.nn.sigmoid(self.update(seen)), jax.nn.sigmoid(self.reset(seen))
-        partly = jnp.concatenate([x, reset * mean, reset * std], axis=-1)
-        new_mean, new_std = jnp.split(self.candidate(partly), 2, axis=-1)
-        mix = lambda new, old: (1 - update) * new + update * old
-        return mix(new_mean, mean), mix(jnp.abs(new_std), std)
+    def prepared(self) -> tuple[Callable[[Any], Any], Callable[[Any, Any, Any], tuple[Any, Any]]]:
+        """Two functions: what inputs give to all first layers, and from that the next state.
+
+        The first one can be applied to all inputs of a series at once, which is much cheaper than
+        to one after the other. Weights that are used together are put together here, once.
+        """
+        gates, layers = (self.update, self.reset), (self.update, self.reset, self.candidate)
+        side_by_side = lambda weights: jnp.concatenate(weights, axis=-1)
+        width = len(self.update.first.bias)
+        in_size = len(self.update.first.weight) - self.candidate.second.bias.size
+        of_inputs = side_by_side([layer.first.weight[:in_size] for layer in layers])
+        biases = side_by_side([layer.first.bias for layer in layers])
+        of_gates = side_by_side([layer.first.weight[in_size:] for layer in gates])
+        of_candidate = self.candidate.first.weight[in_size:]
+
+        def project(x: Any) -> Any:
+            return x @ of_inputs + biases
+
+        def advance(projected: Any, mean: Any, std: Any) -> tuple[Any, Any]:
+            for_gates, for_candidate = jnp.split(projected, [2 * width], axis=-1)
+            hidden = jnp.tanh(for_gates + side_by_side([mean, std]) @ of_gates)
+            halves = jnp.split(hidden, 2, axis=-1)
+            update, reset = (
+                jax.nn.sigmoid(gate.second(half)) for gate, half in zip(gates, halves, strict=True)
+            )
+            partly = side_by_side([reset * mean, reset * std])
+            hidden = jnp.tanh(for_candidate + partly @ of_candidate)
+            new_mean, new_std = jnp.split(self.candidate.second(hidden), 2, axis=-1)
+            mix = lambda new, old: (1 - update) * new + update * old
+            return mix(new_mean, mean), mix(jnp.abs(new_std), std)
+
+        return project, advance
 
 
 class RecurrentEncoder(eqx.Module):
-    """Reads a series backwards in time, and tells the distribution of the state at its beginning.
+    """Reads a series backwards in time, and tells the distribution of the state at time 0.
 
     What is not observed is never looked at, and times at which nothing is observed change nothing;
-    so padding a series changes nothing either.
+    so padding a series changes nothing either. It is told how long after each observation the next
+    one came, and, in the end, how long after time 0 the first one, if that was later.
 
     **Arguments:**
 
     - `num_channels`: of an observation.
     - `latent_size`: of the distribution.
     - `state_size`, `width`: of the cell.
-    - `moves`: whether the state moves by an ODE of its own from one time to the next, as in an
-        ODE-RNN; it takes a midpoint step for that. Then also times without observations matter.
+    - `moves`: whether the state moves by an ODE of its own from one observation to the next, as in
+        an ODE-RNN; it takes a midpoint step for that.
     - `key`: a random key for the weights.
     """
 
@@ -114,41 +140,43 @@ class RecurrentEncoder(eqx.Module):
         seen = mask.any(axis=-1)
         observed = mask.astype(values.dtype)
         values = jnp.where(mask, values, 0.0)
-        gaps = _gaps(times, seen).astype(values.dtype)
+        gaps, lead = (x.astype(values.dtype) for x in _gaps(times, seen))
+        project, advance = self.cell.prepared()
 
         def step(state: tuple[Any, Any], x: Any) -> tuple[tuple[Any, Any], None]:
-            inputs, keep, length = x
-            old_mean, old_std = state
-            if self.drift is not None:
-                middle = old_mean + 0.5 * length * self.drift(old_mean)
-                old_mean = old_mean + length * self.drift(middle)
-            mean, std = self.cell(inputs, old_mean, old_std)
+            projected, keep, gap = x
+            mean, std = advance(projected, self._moved(state[0], gap), state[1])
             kept = keep[:, None]
-            return (jnp.where(kept, mean, old_mean), jnp.where(kept, std, old_std)), None
+            return (jnp.where(kept, mean, state[0]), jnp.where(kept, std, state[1])), None
 
         inputs = jnp.concatenate([values, observed, gaps[..., None]], axis=-1)
         start = jnp.zeros((len(values), self.state_size), values.dtype)
-        swap = lambda x: jnp.swapaxes(x, 0, 1)
-        lengths = jnp.diff(times, append=times[-1:]).astype(values.dtype)
-        state, _ = jax.lax.scan(
-            step, (start, start), (swap(inputs), swap(seen), lengths), reverse=True
-        )
+        steps = (jnp.swapaxes(x, 0, 1) for x in (project(inputs), seen, gaps))
+        state, _ = jax.lax.scan(step, (start, start), tuple(steps), reverse=True)
+        # To time 0, as if nothing had been observed there.
+        nothing = jnp.zeros_like(inputs[:, 0]).at[:, -1].set(lead)
+        state, _ = step(state, (project(nothing), lead > 0, lead))
         mean, std = jnp.split(self.head(jnp.concatenate(state, axis=-1)), 2, axis=-1)
         return mean, jnp.abs(std) + MIN_STD
+
+    def _moved(self, mean: Any, gap: Any) -> Any:
+        if self.drift is None:
+            return mean
+        middle = mean + 0.5 * gap[:, None] * self.drift(mean)
+        return mean + gap[:, None] * self.drift(middle)
 
 
 MIN_STD = 1e-6
 
 
-def _gaps(times: Any, seen: Any) -> Any:
-    """From each time to the next one at which a series was observed; 0 if there is none."""
+def _gaps(times: Any, seen: Any) -> tuple[Any, Any]:
+    """From each time to the next one at which a series was observed, 0 if there is none.
 
-    def step(later: Any, x: Any) -> tuple[Any, Any]:
-        time, is_seen = x
-        gap = jnp.where(jnp.isfinite(later), later - time, 0.0)
-        return jnp.where(is_seen, time, later), gap
-
-    never = jnp.full(len(seen), jnp.inf, times.dtype)
-    spread = jnp.broadcast_to(times[:, None], (len(times), len(seen)))
-    _, gaps = jax.lax.scan(step, never, (spread, seen.T), reverse=True)
-    return gaps.T
+    And from time 0 to the first one.
+    """
+    when = jnp.where(seen, times, jnp.inf)
+    # The first one from each time on.
+    coming = jax.lax.cummin(when, axis=1, reverse=True)
+    later = jnp.concatenate([coming[:, 1:], jnp.full_like(coming[:, :1], jnp.inf)], axis=1)
+    finite = lambda gap: jnp.where(jnp.isfinite(gap), gap, 0.0)
+    return finite(later - times), jnp.maximum(finite(coming[:, 0]), 0.0)

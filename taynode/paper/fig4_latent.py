@@ -47,11 +47,13 @@ class LatentPaths(AbstractStudy):
         for i, (name, told) in enumerate(sorted(numbers.items())):
             paths, marks = told["paths"], []
             for states, steps in zip(paths["states"], paths["steps"], strict=True):
+                # In the directions of its own largest extent: the two models' states have nothing
+                # to do with each other.
                 x, y = np.array(states).T[:2]
                 marks.append(Line(x.tolist(), y.tolist(), color=i, dots=False, width=1.0))
                 at = [np.interp(steps, paths["times"], values).tolist() for values in (x, y)]
                 marks.append(Line(*at, color=i, joined=False))
-            title = f"{TITLES[name]}\nNFE {told['nfe']:.1f}"
+            title = f"{TITLES[name]}\nNFE per test patient {told['nfe']:.1f}"
             panels.append(Panel(marks, title, "first direction", "second direction"))
         return Chart(panels)
 

@@ -34,11 +34,17 @@ class Pareto(AbstractStudy):
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """Evaluations, and the loss on training and on test data."""
-        del scale
+        # All at the same tolerance, that of the paper.
+        evaluations = {task: r2_sweep.evaluation_at(scale) for task in TITLES}
+        if scale != "smoke":
+            evaluations["mnist"] = mnist_sweep.EVALUATIONS[-1].name
         out = {}
-        for task in TITLES:
+        for task, name in evaluations.items():
             arms = arms_of([x for x in results if x["config"]["task"] == task])
-            out[task] = {split: front_of(arms, loss=f"{split}_loss") for split in ("train", "test")}
+            out[task] = {
+                split: front_of(arms, loss=f"{split}_loss", evaluation=name)
+                for split in ("train", "test")
+            }
         return out
 
     def chart(self, numbers: dict[str, Any]) -> Chart:

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig
 from ..training.config import RegularizerConfig
-from .r2_sweep import TIGHT, WEIGHTS
-from .statistics import mean_ratio
+from .r2_sweep import measurements, TIGHT, WEIGHTS
+from .statistics import mean
 from .study import Claim, verdict
 from .tables import AbstractTable, column, COLUMNS
 
@@ -23,14 +23,20 @@ class AbstractLatentTable(AbstractTable):
         return () if scale == "smoke" else (TIGHT,)
 
     def changes(self, numbers: dict[str, Any], arm: str) -> dict[str, float]:
-        """Each column of a regularized arm as a part of that of the unregularized one."""
-        names = ["seconds", "loss", "MSE", "NFE", f"NFE {TIGHT.name}"]
+        """Each column of a regularized arm, relative to that of the unregularized one.
+
+        Evaluations and seconds as parts of them, losses as what they have more.
+        """
+        nfe = f"NFE {TIGHT.name}" if f"NFE {TIGHT.name}" in numbers["rows"][0] else "NFE"
+        both = {
+            name: [mean(column(numbers, each, None, name)) for each in (arm, "unregularized")]
+            for name in ("seconds", "loss", "MSE", nfe)
+        }
         return {
-            name: mean_ratio(
-                *(column(numbers, each, None, name) for each in (arm, "unregularized"))
-            )
-            for name in names
-            if name in numbers["rows"][0]
+            "seconds": both["seconds"][0] / both["seconds"][1],
+            "NFE": both[nfe][0] / both[nfe][1],
+            # A loss in nats may be negative.
+            **{name: (x - y) / abs(y) for name, (x, y) in both.items() if name in ("loss", "MSE")},
         }
 
 
@@ -55,9 +61,9 @@ class OscillatorsTable(AbstractLatentTable):
                 Claim(
                     f"{arm}: half of the evaluations at nearly the same loss",
                     "281 to 90 for 8 % more loss, on patients",
-                    f"{part['NFE']:.2f} of the evaluations for {part['loss'] - 1:+.1%} loss, in "
+                    f"{part['NFE']:.2f} of the evaluations for {part['loss']:+.1%} loss, in "
                     f"{part['seconds']:.2f} of the training time",
-                    verdict(part["NFE"] <= 0.5 and part["loss"] <= 1.03, *part.values()),
+                    verdict(part["NFE"] <= 0.5 and part["loss"] <= 0.03, *part.values()),
                 )
             )
         return out
@@ -78,27 +84,32 @@ class PhysionetTable(AbstractLatentTable):
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
 
+    def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
+        """Those of the sweep, so that its runs are the same."""
+        return measurements(self.task, arm, seed)
+
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The paper's, and what others measured of it."""
         parts = {arm: self.changes(numbers, arm) for arm in list(self.arms)[1:]}
-        tight = f"NFE {TIGHT.name}" if f"NFE {TIGHT.name}" in numbers["rows"][0] else "NFE"
-        sampled = {arm: part for arm, part in parts.items() if "Augmented" not in arm}
-        within = {arm: part for arm, part in sampled.items() if part["loss"] <= 1.08}
-        best = min(within or sampled, key=lambda arm: sampled[arm][tight])
-        part, paid = sampled[best], parts["R_2, weight 10, Augmented"]
-        cheap = part["seconds"]
+        ours = {arm: x for arm, x in parts.items() if arm[:2] == "R_" and "Augmented" not in arm}
+        within = {arm: x for arm, x in ours.items() if max(x["loss"], x["MSE"]) <= 0.08}
+        best = min(within or ours, key=lambda arm: ours[arm]["NFE"])
+        part = ours[best]
+        paid, cheap = (
+            parts[arm]["seconds"] for arm in ("R_2, weight 10, Augmented", "R_2, weight 10")
+        )
         return [
             Claim(
                 "A third of the evaluations for 8 % more loss",
                 "281 to 90, 0.32",
-                f"{best}: {part[tight]:.2f} for {part['loss'] - 1:+.1%} loss and "
-                f"{part['MSE'] - 1:+.1%} MSE",
-                verdict(part[tight] <= 0.35 and part["loss"] <= 1.08, part[tight], part["loss"]),
+                f"{best}: {part['NFE']:.2f} for {part['loss']:+.1%} loss and "
+                f"{part['MSE']:+.1%} MSE",
+                verdict(part["NFE"] <= 0.35 and part["loss"] <= 0.08, *part.values()),
             ),
             Claim(
                 "Regularized training takes longer",
-                "7 times, measured by Pal et al. (2021), who had 733 and 167 evaluations",
-                f"{paid['seconds']:.2f} times with Augmented, {cheap:.2f} with Sampled",
-                verdict(paid["seconds"] > 1.0 and cheap > 1.0, paid["seconds"], cheap),
+                "7 times, as measured by Pal et al. (2021), who had 733 and 167 evaluations",
+                f"{paid:.2f} times with Augmented, {cheap:.2f} with Sampled",
+                verdict(min(paid, cheap) > 1.0, paid, cheap),
             ),
         ]

@@ -36,15 +36,22 @@ def jobs(task: str, scale: str, seeds: Sequence[int]) -> list[Job]:
         Job(
             dataclasses.replace(defaults, regularizer=arm, seed=seed),
             () if smoke else (TIGHT,),
-            (PATHS,) if _is_drawn(task, arm, seed) else (),
+            measurements(task, arm, seed),
         )
         for seed in seeds
         for arm in arms
     ]
 
 
-def _is_drawn(task: str, arm: RegularizerConfig, seed: int) -> bool:
-    return task == "physionet" and seed == 0 and arm.weight in (0.0, DRAWN)
+def evaluation_at(scale: str) -> str | None:
+    """The evaluation whose numbers of evaluations are shown: at the paper's tolerance if any."""
+    return None if scale == "smoke" else TIGHT.name
+
+
+def measurements(task: str, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
+    """What else is measured of a run."""
+    drawn = RegularizerConfig(), RegularizerConfig("r2", DRAWN)
+    return (PATHS,) if task == "physionet" and seed == 0 and arm in drawn else ()
 
 
 def paths_of(directory: Path) -> dict[str, Any]:

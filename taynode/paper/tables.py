@@ -57,6 +57,11 @@ class AbstractTable(AbstractStudy):
         del scale
         return ()
 
+    def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
+        """Whatever else is measured of a run; nothing by default."""
+        del arm, seed
+        return ()
+
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """All rows, a seed at a time, so that an interrupted study has whole ones."""
         defaults = self.defaults(scale)
@@ -69,6 +74,7 @@ class AbstractTable(AbstractStudy):
                     seed=seed,
                 ),
                 self.evaluations(scale),
+                self.measurements(self.arms[arm], seed),
             )
             for seed in seeds
             for arm, steps in self.rows_at(scale)

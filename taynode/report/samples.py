@@ -21,8 +21,10 @@ Of models of time series
 
 - `series_times` (T,), `series_values` (N, T, C), `series_names` (C,): some series and channels, NaN
   where nothing was observed.
+- `series_seen` (N, T, C): what of that the model is shown; `series_end`: until when.
 - `series_dense` (M,), `series_mean`, `series_low`, `series_high` (N, M, C): what the model says of
-  them, also behind the last time, and between which quantiles.
+  them, and between which quantiles.
+- `series_unit`: of time.
 """
 
 import os

@@ -15,17 +15,18 @@ NUM_SERIES = 3
 NUM_CHANNELS = 2
 NUM_DRAWS = 30
 NUM_TIMES = 101
-# Of the interval from 0 to 1 is drawn this much more, which nothing was observed of.
-AHEAD = 0.25
+# The model is shown what was observed until then, but for each fourth time.
+SHOWN_UNTIL, HIDDEN = 0.75, 4
 QUANTILES = (0.05, 0.95)
 
 
 def series_arrays(
     task: Any, model: Any, evaluation: SolveConfig, test_data: Any
 ) -> dict[str, np.ndarray]:
-    """Some test series, what the model says between and behind their observations, and how sure.
+    """Some test series, what the model says of what it has seen of them, and of the rest.
 
-    Those with the most observations, and of these the channels with the most.
+    Those with the most observations, and of these the channels with the most; in the units of the
+    source, if the task knows them.
     """
     mask = np.asarray(test_data.mask)
     chosen = np.argsort(-mask.sum(axis=(1, 2)), kind="stable")[:NUM_SERIES]
@@ -33,23 +34,33 @@ def series_arrays(
     values = np.asarray(test_data.values)[chosen]
     mask = mask[chosen]
     times = jnp.asarray(task.times, values.dtype)
-    dense = jnp.linspace(0.0, 1.0 + AHEAD, NUM_TIMES, dtype=values.dtype)
+    shown = (np.asarray(times) <= SHOWN_UNTIL) & (np.arange(len(times)) % HIDDEN != HIDDEN - 1)
+    seen = mask & shown[:, None]
+    dense = jnp.linspace(0.0, 1.0, NUM_TIMES, dtype=values.dtype)
     solve = make_solve(evaluation)
 
     @eqx.filter_jit
     def predict(model):
-        found = model(times, values, mask, solve, num_draws=NUM_DRAWS, at=dense, key=jr.key(0))
-        return found.predicted[..., channels]
+        found = model(times, values, seen, solve, num_draws=NUM_DRAWS, at=dense, key=jr.key(0))
+        mean = found.predicted[..., channels]
+        # As it would be observed.
+        return mean, mean + model.noise_std * jr.normal(jr.key(1), mean.shape, mean.dtype)
 
-    predicted = np.asarray(predict(model))
-    low, high = np.quantile(predicted, QUANTILES, axis=0)
-    names = getattr(task, "channel_names", None) or [f"channel {i}" for i in range(mask.shape[-1])]
+    mean, drawn = map(np.asarray, predict(model))
+    low, high = np.quantile(drawn, QUANTILES, axis=0)
+    names = task.channel_names or [f"channel {i + 1}" for i in range(mask.shape[-1])]
+    bottom, top = task.channel_range or (np.zeros(mask.shape[-1]), np.ones(mask.shape[-1]))
+    to_units = lambda x: bottom[channels] + x * (top - bottom)[channels]
+    length, unit = task.duration
     return {
-        "series_times": np.asarray(times),
-        "series_values": np.where(mask, values, np.nan)[..., channels],
+        "series_times": length * np.asarray(times),
+        "series_values": to_units(np.where(mask, values, np.nan)[..., channels]),
+        "series_seen": seen[..., channels],
         "series_names": np.array([names[i] for i in channels]),
-        "series_dense": np.asarray(dense),
-        "series_mean": predicted.mean(axis=0),
-        "series_low": low,
-        "series_high": high,
+        "series_dense": length * np.asarray(dense),
+        "series_mean": to_units(mean.mean(axis=0)),
+        "series_low": to_units(low),
+        "series_high": to_units(high),
+        "series_end": np.array(SHOWN_UNTIL * length),
+        "series_unit": np.array(unit),
     }

@@ -10,29 +10,43 @@ from .groups import Group
 from .runs import Run
 
 
-NEEDED = {f"series_{name}" for name in ("times", "values", "dense", "mean", "low", "high", "names")}
+NAMES = ("times", "values", "seen", "dense", "mean", "low", "high", "names", "end", "unit")
+NEEDED = {f"series_{name}" for name in NAMES}
 
 
 def series_panels(groups: Sequence[Group]) -> list[tuple[Group, str, Figure]]:
-    """For each group a panel per series and channel."""
+    """For each series and channel a panel of each group, with a common axis."""
+    drawn = [
+        (group, run)
+        for group in groups
+        if (run := next((run for run in group.runs if NEEDED <= run.samples.keys()), None))
+    ]
+    if not drawn:
+        return []
     panels = []
-    for group in groups:
-        run = next((run for run in group.runs if NEEDED <= run.samples.keys()), None)
-        if run is None:
-            continue
-        values = run.samples["series_values"]
-        for i in range(values.shape[0]):
-            for j, name in enumerate(run.samples["series_names"].tolist()):
-                panels.append((group, f"{name}, series {i + 1}", _panel(group, run, i, j)))
+    first = drawn[0][1].samples
+    for i in range(len(first["series_values"])):
+        for j, name in enumerate(first["series_names"].tolist()):
+            bounds = _bounds([run.samples for _, run in drawn], i, j)
+            panels += [
+                (group, f"{name}, series {i + 1}", _panel(group, run, i, j, bounds))
+                for group, run in drawn
+            ]
     return panels
 
 
-def _panel(group: Group, run: Run, i: int, j: int) -> Figure:
-    arrays = {name: run.samples[f"series_{name}"] for name in ("mean", "low", "high")}
-    mean, low, high = (arrays[name][i, :, j] for name in ("mean", "low", "high"))
-    dense, color = _short(run.samples["series_dense"]), f"@{group.color}"
-    seen = run.samples["series_values"][i, :, j]
-    is_seen = np.isfinite(seen)
+def _bounds(samples: Sequence[dict[str, np.ndarray]], i: int, j: int) -> list[float]:
+    names = ("series_values", "series_low", "series_high")
+    every = np.concatenate([x[name][i, :, j] for x in samples for name in names])
+    low, high = np.nanmin(every), np.nanmax(every)
+    margin = 0.05 * (high - low)
+    return _short(np.array([low - margin, high + margin]))
+
+
+def _panel(group: Group, run: Run, i: int, j: int, bounds: list[float]) -> Figure:
+    known = {name: run.samples[f"series_{name}"] for name in NAMES}
+    mean, low, high = (known[name][i, :, j] for name in ("mean", "low", "high"))
+    dense, color = _short(known["dense"]), f"@{group.color}"
     band: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines",
@@ -51,17 +65,31 @@ def _panel(group: Group, run: Run, i: int, j: int) -> Figure:
         "line": {"color": color, "width": 2},
         "hovertemplate": "%{y:.3g} predicted<extra></extra>",
     }
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": _short(run.samples["series_times"][is_seen]),
-        "y": _short(seen[is_seen]),
-        "marker": {"color": "@ink", "size": 5},
-        "hovertemplate": "%{y:.3g} observed<extra></extra>",
-    }
-    edge = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
-    layout = base_layout("Time", "", shapes=[edge | {"line": {"color": "@line", "dash": "dot"}}])
-    return {"data": [band, line, dots], "layout": layout}
+    values, seen = known["values"][i, :, j], known["seen"][i, :, j]
+    dots = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": _short(known["times"][which]),
+            "y": _short(values[which]),
+            "marker": {"color": "@ink", "size": 5, "symbol": symbol},
+            "hovertemplate": f"%{{y:.3g}} {word}<extra></extra>",
+        }
+        for word, symbol, which in (
+            ("observed and seen", "circle", seen),
+            ("observed, not seen", "circle-open", np.isfinite(values) & ~seen),
+        )
+    ]
+    end = float(known["end"])
+    edge = {"type": "line", "x0": end, "x1": end, "yref": "paper", "y0": 0, "y1": 1}
+    unit = str(known["unit"])
+    layout = base_layout(
+        f"Time, {unit}" if unit else "Time",
+        "",
+        shapes=[edge | {"line": {"color": "@line", "dash": "dot"}}],
+    )
+    layout["yaxis"] = layout.get("yaxis", {}) | {"range": bounds}
+    return {"data": [band, line, *dots], "layout": layout}
 
 
 def _short(values: np.ndarray) -> list[float]:

@@ -29,10 +29,14 @@ class Mortality(Physionet):
     # Of a patient's cross-entropy, next to a loss per observed value.
     head_weight: float = 1.0
     width: int = 50
+    # The mean number of values of a patient. Losses are per value, so that batches of any size can
+    # be averaged; with this factor, the cross-entropy is per patient.
+    values_per_patient: float
 
     def load(self) -> Data:
         """The patients of `physionet`, with labels."""
         split = self.load_split()
+        self.values_per_patient = float(split.train.mask.sum() / len(split.train))
         parts = (LabeledSeries(x.values, x.mask, x.labels) for x in (split.train, split.test))
         return Data(*parts)
 
@@ -47,27 +51,27 @@ class Mortality(Physionet):
         logits = model.classify(found.mean)[..., 0]
         is_known = batch.labels >= 0
         died = (batch.labels > 0).astype(logits.dtype)
-        entropy = jax.nn.softplus(logits) - died * logits
-        num_known = jnp.maximum(jnp.sum(is_known.astype(logits.dtype)), 1.0)
-        loss = jnp.sum(jnp.where(is_known, entropy, 0.0)) / num_known
-        mean = lambda x: jnp.mean(x.astype(logits.dtype))
+        entropy = jnp.where(is_known, jax.nn.softplus(logits) - died * logits, 0.0)
+        factor = self.head_weight * self.values_per_patient / jnp.maximum(outcome.weight, 1.0)
+        known = lambda x: jnp.mean(jnp.where(is_known, x, jnp.nan))
         metrics = {
-            "risk": mean(jax.nn.sigmoid(logits)),
-            "died": mean(jnp.where(is_known, died, jnp.nan)),
+            "bound": outcome.loss,
+            "risk": jnp.mean(jax.nn.sigmoid(logits)),
+            "died": known(died),
+            "cross_entropy": known(entropy),
         }
         return outcome._replace(
-            loss=outcome.loss + self.head_weight * loss, metrics=outcome.metrics | metrics
+            loss=outcome.loss + factor * jnp.sum(entropy), metrics=outcome.metrics | metrics
         )
 
     def summaries(self, samples: Any) -> dict[str, float]:
         """How well risks tell those who died: each patient counts as one, whatever was observed."""
-        risk, died = samples.metrics["risk"], samples.metrics["died"]
-        is_known = np.isfinite(died)
-        risk, died = risk[is_known].astype(float), died[is_known] > 0.5
-        return {
-            "risk": float(np.mean(risk)) if len(risk) else float("nan"),
-            "died": float(np.mean(died)) if len(died) else float("nan"),
-            "auc": area_under_curve(risk, died),
+        is_known = np.isfinite(samples.metrics["died"])
+        names = "risk", "died", "cross_entropy"
+        values = {name: samples.metrics[name][is_known].astype(float) for name in names}
+        return super().summaries(samples) | {
+            **{name: float(np.mean(x)) if len(x) else float("nan") for name, x in values.items()},
+            "auc": area_under_curve(values["risk"], values["died"] > 0.5),
         }
 
 

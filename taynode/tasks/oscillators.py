@@ -2,6 +2,8 @@
 
 from typing import Any, ClassVar
 
+import jax.random as jr
+
 from ..data.oscillators import oscillators
 from ..models.latent import LatentODE
 from ..models.recognition import RecurrentEncoder
@@ -36,11 +38,14 @@ class Oscillators(AbstractLatent):
 
     def load(self) -> Data:
         """1,000 series to train on and 250 to test on."""
-        train, test = oscillators(NUM_TRAIN, seed=0), oscillators(NUM_TEST, seed=1)
-        self.times = train.times
-        return Data(*(SeriesBatch(part.values, part.mask) for part in (train, test)))
+        # All at once: they share their times.
+        series = oscillators(NUM_TRAIN + NUM_TEST, seed=0)
+        self.times = series.times
+        parts = slice(NUM_TRAIN), slice(NUM_TRAIN, None)
+        return Data(*(SeriesBatch(series.values[part], series.mask[part]) for part in parts))
 
     def model(self, key: Any) -> LatentODE:
         """Six latent dimensions."""
-        encoder = RecurrentEncoder(2, 6, state_size=20, width=30, key=key)
+        encoder_key, key = jr.split(key)
+        encoder = RecurrentEncoder(2, 6, state_size=20, width=30, key=encoder_key)
         return LatentODE(2, 6, width=40, depth=2, noise_std=0.1, encoder=encoder, key=key)

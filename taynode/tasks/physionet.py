@@ -18,6 +18,7 @@ class Physionet(AbstractLatent):
 
     name: ClassVar[str] = "physionet"
     description: ClassVar[str] = "PhysioNet 2012, the paper's latent ODE"
+    duration: tuple[float, str] = (48.0, "hours")
 
     def defaults(self, scale: str) -> TrainConfig:
         """At `paper`: Adamax, 100 epochs of batches of 50, tolerance 1.4e-8."""
@@ -59,7 +60,7 @@ class Physionet(AbstractLatent):
         num = {"smoke": 250, "laptop": 4000, "paper": None}[self.scale]
         split = load_physionet(seed=0, num_patients=num)
         self.times = split.train.times
-        self.channel_names = list(split.names)
+        self.channel_names, self.channel_range = list(split.names), (split.low, split.high)
         return split
 
     def model(self, key: Any) -> LatentODE:

@@ -64,7 +64,9 @@ def batched_loss(
     penalty = jnp.mean(jnp.asarray(stats.get("penalty", 0.0)))
     failed = jnp.sum(jnp.invert(_okay(outcome.solution.result)).astype(jnp.int32))
     weight = jnp.broadcast_to(jnp.asarray(outcome.weight, outcome.loss.dtype), outcome.loss.shape)
-    loss = jnp.sum(weight * outcome.loss) / jnp.sum(weight)
+    # Of a batch without any weight, the loss does not matter.
+    total = jnp.sum(weight)
+    loss = jnp.sum(weight * outcome.loss) / jnp.where(total > 0, total, 1.0)
     return loss, penalty, jnp.mean(stats["nfe"].astype(penalty.dtype)), failed
 
 

@@ -1,15 +1,22 @@
 """Latent ODEs against a closed form, and what must not change them."""
 
+from types import SimpleNamespace
+from typing import Any
+
+import diffrax as dfx
 import equinox as eqx
 import hypothesis
 import hypothesis.strategies as st
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.linalg import expm
+from scipy.stats import multivariate_normal, norm
 
+import taynode as tn
 from taynode.models import (
     divergence_from_prior,
     evidence_bound,
@@ -18,7 +25,7 @@ from taynode.models import (
     RecurrentEncoder,
     Solve,
 )
-from taynode.tasks.latent import AbstractLatent, SeriesBatch
+from taynode.tasks.latent import AbstractLatent, seen_part, SeriesBatch, UNSEEN
 
 
 KEY = jr.key(0)
@@ -72,37 +79,78 @@ def no_motion(t, z, args):
     return jnp.zeros_like(z)
 
 
+class Linear(eqx.Module):
+    """z' = A z, for states in rows."""
+
+    matrix: Any
+
+    def __call__(self, t, z, args):
+        return z @ self.matrix.T
+
+
+EXACT = Solve(stepsize_controller=dfx.PIDController(rtol=1e-11, atol=1e-11))
+
+
+class LinearGaussian:
+    """A model in which everything is known: what is seen is linear in z(0), with noise.
+
+    In coordinates in which the posterior of z(0) is diagonal, as the models have it.
+    """
+
+    def __init__(self):
+        model, (self.values, self.mask) = small(), series(1)
+        weight, bias, noise = model.decoder.weight, model.decoder.bias + 0.2, model.noise_std
+        matrix = np.asarray(jr.normal(jr.key(5), (4, 4)))
+        seen = np.asarray(self.mask[0])
+        self.design = np.concatenate(
+            [
+                np.asarray(weight.T)[row] @ expm(matrix * t)
+                for t, row in zip(TIMES, seen, strict=True)
+            ]
+        )
+        self.data = np.concatenate(
+            [np.asarray(v - bias)[row] for v, row in zip(self.values[0], seen, strict=True)]
+        )
+        precision = np.eye(4) + self.design.T @ self.design / noise**2
+        center = np.linalg.solve(precision, self.design.T @ self.data) / noise**2
+        sizes, axes = np.linalg.eigh(np.linalg.inv(precision))
+        self.design = self.design @ axes
+        self.mean, self.std = axes.T @ center, np.sqrt(sizes)
+        parts = lambda m: (m.decoder.weight, m.decoder.bias, m.vector_field)
+        turned = jnp.asarray(axes.T) @ weight, bias, Linear(jnp.asarray(axes.T @ matrix @ axes))
+        self.model = eqx.tree_at(parts, model, turned)
+        covariance = self.design @ self.design.T + noise**2 * np.eye(len(self.data))
+        self.evidence = multivariate_normal(np.zeros(len(self.data)), covariance).logpdf(self.data)
+
+    def likelihood(self, z0):
+        states = eqx.filter_jit(lambda z0: self.model.paths(z0, TIMES, EXACT)[0])(z0)
+        return self.model.log_likelihood(self.model.decoder(states), self.values, self.mask)
+
+
 @pytest.mark.parametrize("num_draws", [1, 5])
-def test_bounds_of_a_linear_gaussian_model_are_its_likelihood(num_draws):
-    """With the true posterior, both bounds are the log-likelihood itself, whatever is drawn."""
-    model = small(vector_field=no_motion)
-    values, mask = series(1)
-    weight, bias, noise = model.decoder.weight, model.decoder.bias + 0.2, model.noise_std
-    model = eqx.tree_at(lambda m: m.decoder.bias, model, bias)
-    # What is observed is linear in z, which does not move.
-    seen = np.asarray(mask[0])
-    design = np.concatenate([np.asarray(weight.T)[row] for row in seen])
-    data = np.concatenate(
-        [np.asarray(v - bias)[row] for v, row in zip(values[0], seen, strict=True)]
-    )
-    covariance = design @ design.T + noise**2 * np.eye(len(data))
-    expected = multivariate_normal(np.zeros(len(data)), covariance).logpdf(data)
-    precision = np.eye(4) + design.T @ design / noise**2
-    center = np.linalg.solve(precision, design.T @ data) / noise**2
-    # The bounds are for a diagonal posterior, which this one is in coordinates of its own axes.
-    sizes, axes = np.linalg.eigh(np.linalg.inv(precision))
-    rotated = eqx.tree_at(lambda m: m.decoder.weight, model, jnp.asarray(axes.T) @ weight)
-    mean, std = jnp.asarray(axes.T @ center)[None], jnp.sqrt(jnp.asarray(sizes))[None]
-    z0 = mean + std * jr.normal(KEY, (num_draws, 1, 4))
-    states = eqx.filter_jit(lambda z0: rotated.paths(z0, TIMES)[0])(z0)
-    likelihood = rotated.log_likelihood(rotated.decoder(states), values, mask)
-    tight = importance_bound(likelihood, z0, mean, std)
-    np.testing.assert_allclose(tight, [expected], rtol=1e-8)
-    # The other one is so in the mean over draws.
-    draws = mean + std * jr.normal(KEY, (20_000, 1, 4))
-    predicted = rotated.decoder(draws)[:, :, None]
-    likelihood = rotated.log_likelihood(predicted, values, mask)
-    np.testing.assert_allclose(evidence_bound(likelihood, mean, std), [expected], rtol=5e-3)
+def test_bound_of_a_linear_gaussian_model_is_its_likelihood(num_draws):
+    """With the true posterior, whatever is drawn."""
+    known = LinearGaussian()
+    noise = jr.normal(KEY, (num_draws, 1, 4))
+    z0 = known.mean + known.std * noise
+    bound = importance_bound(known.likelihood(z0), z0, noise, jnp.asarray(known.std)[None])
+    np.testing.assert_allclose(bound, [known.evidence], rtol=1e-8)
+
+
+def test_evidence_bound_of_a_linear_gaussian_model():
+    """Its closed form, with a posterior that is not the true one."""
+    known = LinearGaussian()
+    mean, std = known.mean + 0.3, 1.5 * known.std
+    # The mean of a quadratic function over a normal distribution is that over these points.
+    points = 2.0 * np.concatenate([np.eye(4), -np.eye(4)])
+    z0 = jnp.asarray(mean + std * points)[:, None]
+    found = evidence_bound(known.likelihood(z0), jnp.asarray(mean)[None], jnp.asarray(std)[None])
+    noise = known.model.noise_std
+    expected = norm(known.design @ mean, noise).logpdf(known.data).sum()
+    expected -= np.sum((known.design * std) ** 2) / (2 * noise**2)
+    expected -= np.sum(0.5 * (mean**2 + std**2 - 1) - np.log(std))
+    np.testing.assert_allclose(found, [expected], rtol=1e-8)
+    assert expected < known.evidence
 
 
 def test_divergence_from_the_prior():
@@ -130,35 +178,75 @@ def test_what_is_masked_changes_nothing(number, seed):
         np.testing.assert_array_equal(one, two)
 
 
-def test_padding_changes_nothing():
-    model, batch = small(), series()
-    longer = Task()
+@pytest.mark.parametrize("moves", [False, True])
+def test_padding_changes_nothing(moves):
+    """Neither between observations, nor before the first or after the last of them."""
+    model = small(encoder=RecurrentEncoder(3, 4, moves=moves, key=KEY))
+    times = np.array([0.1, 0.35, 0.5, 0.8])
+    batch, short, longer = series(times=times), Task(), Task()
+    short.times = times
     longer.times = np.array([0.0, 0.05, 0.1, 0.35, 0.5, 0.6, 0.8, 1.0])
-    keep = np.isin(longer.times, TIMES)
+    keep = np.isin(longer.times, times)
     pad = lambda x, fill: jnp.full((len(x), len(keep), 3), fill, x.dtype).at[:, keep].set(x)
     padded = SeriesBatch(pad(batch.values, 7.0), pad(batch.mask, False))
-    first, second = loss_of(model, batch), loss_of(model, padded, longer)
+    first, second = loss_of(model, batch, short), loss_of(model, padded, longer)
     np.testing.assert_allclose(first, second, rtol=1e-9)
 
 
-def test_order_of_series_changes_nothing_but_the_order():
-    model, batch = small(), series()
+def without_noise(model):
+    """The noise of a draw depends on the shape of the batch: without any, it does not matter."""
+    half = lambda x: x.at[..., x.shape[-1] // 2 :].set(0.0)
+    parts = lambda m: (m.encoder.head.second.weight, m.encoder.head.second.bias)
+    return eqx.tree_at(parts, model, replace_fn=half)
+
+
+def test_order_of_series_changes_nothing():
+    model, batch = without_noise(small()), series()
     order = jnp.array([2, 0, 3, 1])
     shuffled = jtu.tree_map(lambda x: x[order], batch)
+    np.testing.assert_allclose(loss_of(model, batch), loss_of(model, shuffled), rtol=1e-6)
     means, others = (model.encoder(jnp.asarray(TIMES), *b) for b in (batch, shuffled))
     for one, other in zip(means, others, strict=True):
         np.testing.assert_allclose(one[order], other, rtol=1e-12)
 
 
-def test_state_of_the_encoder_may_move():
+@pytest.mark.parametrize("moves", [False, True])
+def test_encoder_knows_when_a_series_begins(moves):
+    """Its state is that at time 0, so it matters how much later the first observation came."""
+    encoder = RecurrentEncoder(3, 4, moves=moves, key=KEY)
     batch = series()
+    batch = batch._replace(mask=batch.mask.at[:, 0].set(True))
+    now, later, much_later = (
+        encoder(jnp.asarray(TIMES) + delay, *batch)[0] for delay in (0.0, 0.2, 0.4)
+    )
+    for one, other in ((now, later), (later, much_later)):
+        assert jnp.abs(one - other).max() > 1e-6
+
+
+def test_state_of_the_encoder_may_move():
     still, moving = (RecurrentEncoder(3, 4, moves=moves, key=KEY) for moves in (False, True))
     assert still.drift is None
-    found = [encoder(jnp.asarray(TIMES), *batch) for encoder in (still, moving)]
+    found = [encoder(jnp.asarray(TIMES), *series()) for encoder in (still, moving)]
     assert jnp.abs(found[0][0] - found[1][0]).max() > 1e-6
-    # At most the distances of times matter.
-    later = moving(jnp.asarray(TIMES) + 0.5, *batch)
-    np.testing.assert_allclose(found[1][0], later[0], rtol=1e-10)
+
+
+def test_inputs_of_the_cell_may_be_projected_before():
+    """The same as a gated cell, written down as one would."""
+    encoder = RecurrentEncoder(3, 4, key=KEY)
+    cell, keys = encoder.cell, jr.split(KEY, 3)
+    x, mean, std = jr.normal(keys[0], (5, 7)), *(jr.normal(k, (5, 40)) for k in keys[1:])
+    project, advance = cell.prepared()
+    found = advance(project(x), mean, std)
+    sigmoid = lambda x: 1 / (1 + jnp.exp(-x))
+    everything = jnp.concatenate([x, mean, std], axis=-1)
+    update, reset = sigmoid(cell.update(everything)), sigmoid(cell.reset(everything))
+    new = cell.candidate(jnp.concatenate([x, reset * mean, reset * std], axis=-1))
+    expected = [
+        (1 - update) * part + update * old
+        for part, old in ((new[:, :40], mean), (jnp.abs(new[:, 40:]), std))
+    ]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_series_without_observations_is_harmless():
@@ -171,17 +259,15 @@ def test_series_without_observations_is_harmless():
 
 def test_loss_is_per_observed_value_and_adds_up():
     """The loss of a batch is the mean of those of its series, weighted with their observations."""
-    model, batch = small(vector_field=no_motion), series()
+    model, batch = without_noise(small(vector_field=no_motion)), series()
     single, before = [], jnp.array(0.0, jnp.float32)
-    # The noise of a draw depends on the shape of the batch: without any, it does not matter.
-    model = eqx.tree_at(lambda m: m.encoder.head.second.weight, model, replace_fn=lambda w: 0.0 * w)
     for i in range(4):
         one = jtu.tree_map(lambda x, i=i: x[i : i + 1], batch)
         single.append(outcome_of(model, one, TASK, before))
     loss, weight = outcome_of(model, batch, TASK, before)
     losses, weights = (np.array(x) for x in zip(*single, strict=True))
     assert float(weight) == weights.sum() == int(batch.mask.sum())
-    np.testing.assert_allclose(loss, np.average(losses, weights=weights), rtol=1e-4)
+    np.testing.assert_allclose(loss, np.average(losses, weights=weights), rtol=1e-5)
 
 
 def test_later_times_are_predicted():
@@ -204,3 +290,62 @@ def test_divergence_is_phased_in():
     assert losses[0] == losses[1]
     np.testing.assert_allclose(losses[2], loss_of(model, batch), rtol=1e-6)
     assert losses[0] < losses[2]
+
+
+def test_penalty_of_latent_paths():
+    """R_2 of linear dynamics in its closed form; at random times, one for each draw, it has it
+    as its mean.
+    """
+    known = LinearGaussian()
+    z0 = jr.normal(KEY, (3, 1, 4))
+    matrix = np.asarray(known.model.vector_field.matrix)
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    rates = [
+        np.mean((np.asarray(z0) @ (matrix @ matrix @ expm(matrix * t)).T) ** 2)
+        for t in (nodes + 1) / 2
+    ]
+    expected = np.dot(weights, rates) / 2
+
+    def penalty(quadrature, key=KEY):
+        solve = eqx.tree_at(
+            lambda s: (s.regularizer, s.quadrature),
+            EXACT,
+            (tn.TotalDerivative(2), quadrature),
+            is_leaf=lambda x: x is None,
+        )
+        return known.model.paths(z0, TIMES, solve, key=key)[1].stats["penalty"]
+
+    np.testing.assert_allclose(eqx.filter_jit(penalty)(tn.Augmented()), expected, rtol=1e-7)
+    draws = jax.jit(jax.vmap(lambda key: penalty(tn.Sampled(batch_axis=0), key)))
+    found = np.asarray(draws(jr.split(KEY, 400)))
+    assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
+
+
+def test_what_is_hidden_is_predicted_from_the_rest():
+    model, batch = small(), series()
+    metrics = eqx.filter_jit(lambda batch: TASK.more_metrics(model, batch, Solve(), KEY))
+    found = metrics(batch)
+    times = jnp.asarray(TIMES)
+    for name in UNSEEN:
+        hidden = batch.mask & ~seen_part(name, times)[:, None]
+        share = hidden.sum() / batch.mask.sum()
+        np.testing.assert_allclose(found[f"{name}_share"], share, rtol=1e-12)
+        # Predictions do not know these values: errors are quadratic in them.
+        moved = [
+            metrics(batch._replace(values=jnp.where(hidden, batch.values + shift, batch.values)))[
+                f"{name}_mse"
+            ]
+            for shift in (0.0, 1.0, 2.0)
+        ]
+        # Both are solved with the same steps, so to the solver's tolerance.
+        np.testing.assert_allclose(moved[0] - 2 * moved[1] + moved[2], 2 * share, rtol=1e-3)
+
+
+def test_errors_of_hidden_values_are_per_value():
+    metrics = {
+        "interpolation_mse": np.array([0.5, 0.1]),
+        "interpolation_share": np.array([0.5, 0.2]),
+    }
+    samples = SimpleNamespace(metrics=metrics, weight=np.array([2.0, 10.0]))
+    # One hidden value with a squared error of 1, and two of 1 together.
+    assert TASK.summaries(samples) == {"interpolation_mse": pytest.approx(2 / 3)}

@@ -27,22 +27,31 @@ def test_unknown_labels_do_not_count():
     mean = jr.normal(key, (6, 4))
     labels = jnp.array([0, 1, -1, 1, 0, -1])
     batch = LabeledSeries(None, None, labels)
-    plain = Outcome(jnp.array(2.0), None, {"mse": jnp.array(0.5)}, 7.0)
+    plain = Outcome(jnp.array(2.0), None, {"mse": jnp.array(0.5)}, jnp.array(30.0))
     task = find_task("physionet-mortality")
+    task.values_per_patient = 5.0
     outcome = task.extend(plain, model, batch, SimpleNamespace(mean=mean))
     risk = np.asarray(1 / (1 + jnp.exp(-model.classify(mean)[:, 0])))
     known = np.array([0, 1, 3, 4])
     expected = log_loss([0, 1, 1, 0], risk[known])
-    assert outcome.loss - plain.loss == pytest.approx(expected, rel=1e-6)
-    assert (outcome.weight, outcome.metrics["mse"]) == (7.0, 0.5)
+    # Per patient, also of those without labels.
+    assert outcome.loss - plain.loss == pytest.approx(expected * 4 / 6, rel=1e-6)
+    assert (outcome.weight, outcome.metrics["mse"]) == (30.0, 0.5)
+    assert outcome.metrics["bound"] == plain.loss
 
 
 def test_each_patient_counts_as_one():
     died = np.array([1.0, 0.0, np.nan, 0.0])
-    metrics = {"risk": np.array([0.9, 0.1, 0.5, 0.2]), "died": died}
+    entropy = np.array([0.1, 0.2, np.nan, 0.3])
+    metrics = {"risk": np.array([0.9, 0.1, 0.5, 0.2]), "died": died, "cross_entropy": entropy}
     samples = SimpleNamespace(metrics=metrics, weight=np.array([1.0, 100.0, 3.0, 1.0]))
     told = find_task("physionet-mortality").summaries(samples)
-    assert told == {"risk": pytest.approx(0.4), "died": pytest.approx(1 / 3), "auc": 1.0}
+    assert told == {
+        "risk": pytest.approx(0.4),
+        "died": pytest.approx(1 / 3),
+        "cross_entropy": pytest.approx(0.2),
+        "auc": 1.0,
+    }
 
 
 def test_a_model_without_a_head_says_so():
