@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -37,13 +38,13 @@ def finish(process):
     assert process.returncode == 0, output
 
 
-def without_times(value):
+def without_times(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: without_times(v) for k, v in value.items() if "seconds" not in k}
     return [without_times(v) for v in value] if isinstance(value, list) else value
 
 
-def table(root):
+def table(root) -> list[dict[str, Any]]:
     rows = map(json.loads, (root / "smoke" / "runs" / "runs.jsonl").read_text().splitlines())
     # That a run was begun anew is told, but does not change it.
     return [without_times({k: v for k, v in row.items() if k != "redone"}) for row in rows]
