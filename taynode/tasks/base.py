@@ -110,6 +110,7 @@ TASKS = {
     "miniboone": "taynode.tasks.miniboone:Miniboone",
     "oscillators": "taynode.tasks.oscillators:Oscillators",
     "physionet": "taynode.tasks.physionet:Physionet",
+    "physionet-ode-rnn": "taynode.tasks.physionet:PhysionetMoving",
     "physionet-mortality": "taynode.tasks.mortality:Mortality",
     "mnist-flow": "taynode.tasks.mnist_flow:MnistFlow",
 }

@@ -10,7 +10,7 @@ import numpy as np
 from ..models.latent import LatentODE
 from ..models.recognition import TwoLayers
 from .base import Data, Outcome
-from .physionet import NUM_CHANNELS, Physionet
+from .physionet import LATENT_SIZE, NUM_CHANNELS, Physionet
 
 
 class LabeledSeries(NamedTuple):
@@ -43,7 +43,7 @@ class Mortality(Physionet):
     def model(self, key: Any) -> LatentODE:
         """The latent ODE of `physionet`, with a head."""
         key, head_key = jr.split(key)
-        head = TwoLayers(20, self.width, 1, key=head_key)
+        head = TwoLayers(LATENT_SIZE, self.width, 1, key=head_key)
         return LatentODE(NUM_CHANNELS, head=head, key=key)
 
     def extend(self, outcome: Outcome, model: Any, batch: Any, found: Any) -> Outcome:

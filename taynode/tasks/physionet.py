@@ -2,15 +2,19 @@
 
 from typing import Any, ClassVar
 
+import jax.random as jr
+
 from ..data.physionet import load_physionet
 from ..data.series import SeriesSplit
 from ..models.latent import LatentODE
+from ..models.recognition import RecurrentEncoder
 from ..training.config import OptimizerConfig, SolveConfig, TrainConfig
 from .base import Data
 from .latent import AbstractLatent, SeriesBatch
 
 
 NUM_CHANNELS = 37
+LATENT_SIZE = 20
 
 
 class Physionet(AbstractLatent):
@@ -66,3 +70,16 @@ class Physionet(AbstractLatent):
     def model(self, key: Any) -> LatentODE:
         """The latent ODE."""
         return LatentODE(NUM_CHANNELS, key=key)
+
+
+class PhysionetMoving(Physionet):
+    """The same, with an ODE-RNN as its encoder."""
+
+    name: ClassVar[str] = "physionet-ode-rnn"
+    description: ClassVar[str] = "PhysioNet 2012, a latent ODE with an ODE-RNN as encoder"
+
+    def model(self, key: Any) -> LatentODE:
+        """The latent ODE, whose encoder's state moves between observations."""
+        encoder_key, key = jr.split(key)
+        encoder = RecurrentEncoder(NUM_CHANNELS, LATENT_SIZE, moves=True, key=encoder_key)
+        return LatentODE(NUM_CHANNELS, LATENT_SIZE, encoder=encoder, key=key)

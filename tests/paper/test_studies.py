@@ -41,6 +41,16 @@ def test_steps_of_figure_2_are_those_of_correct_solvers(tmp_path):
     assert "<svg" in (tmp_path / "fig2-solver-order.svg").read_text()[:1000]
 
 
+def test_cost_of_derivatives(tmp_path):
+    study = find_study("taylor-cost")
+    claims = run_study(study, tmp_path, scale="smoke", seeds=[0], executor=LocalExecutor(1))
+    # Times are not asserted.
+    assert len(claims) == 2
+    numbers = json.loads((tmp_path / "taylor-cost.json").read_text())["numbers"]
+    assert numbers["orders"] == [1, 2, 3]
+    assert all(min(numbers[method]) > 0 for method in ("Taylor mode", "nested jvp"))
+
+
 def test_figure_1_by_command(tmp_path, capsys):
     words = ["paper", "run", "fig1-toy", "--scale", "smoke", "--seeds", "1", "--json"]
     with pytest.raises(SystemExit) as stop:

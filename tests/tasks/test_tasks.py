@@ -7,7 +7,7 @@ import jax.tree_util as jtu
 import numpy as np
 import pytest
 
-from taynode.data import DataError
+from taynode.data import DataError, oscillators
 from taynode.models import ContinuousFlow, Solve
 from taynode.solvers.names import SOLVERS as MADE
 from taynode.tasks import AbstractTask, find_task, TASKS
@@ -130,3 +130,15 @@ def test_flow_of_images_at_initialization_is_that_of_the_paper(mnist):
     outcome = eqx.filter_jit(task.loss)(model, images, Solve(), jr.key(1))
     assert outcome.loss == pytest.approx(27.9, abs=0.1)
     assert outcome.solution.stats["nfe"] == 44
+
+
+def test_train_and_test_oscillators_share_their_times():
+    """They were once drawn apart, each with times of its own, of which only one was used."""
+    task = find_task("oscillators")
+    data = task.load()
+    series = oscillators(len(data.train.values) + len(data.test.values), seed=0)
+    np.testing.assert_array_equal(task.times, series.times)
+    np.testing.assert_array_equal(
+        np.concatenate([data.train.values, data.test.values]), series.values
+    )
+    assert not np.array_equal(data.train.values[: len(data.test.values)], data.test.values)
