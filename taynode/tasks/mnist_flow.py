@@ -54,11 +54,11 @@ class MnistFlow(AbstractDensity):
             scale=scale,
             epochs=1,
             batch_size=100 if smoke else 64,
-            # 200 steps; 300 end at the same loss.
+            # 200 steps.
             train_samples=None if smoke else 12_800,
             training=SolveConfig(solver="rk4", steps=2) if smoke else tolerance,
             evaluation=tolerance,
-            optimizer=OptimizerConfig("adam", 3e-3, schedule="cosine", warmup=30),
+            optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine", warmup=30),
             num_evaluations=1 if smoke else 2,
             eval_samples=100,
             final_samples=100 if smoke else 500,
