@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from ._types import Key, Y
 from .quadrature import AbstractQuadrature, Augmented
 from .solve import diffeqsolve
+from .solvers.grid import FixedGrid
 from .solvers.names import SOLVERS
 
 
@@ -64,7 +65,7 @@ def odeint(
         controller, dt0 = dfx.PIDController(rtol=rtol, atol=atol), None
     elif method in FIXED:
         solver = FIXED[method]()
-        controller, dt0 = dfx.StepTo(ts=t), None
+        controller, dt0 = FixedGrid(t), None
         if step_size is not None:
             controller, dt0 = dfx.ConstantStepSize(), jnp.sign(t[-1] - t[0]) * step_size
     else:

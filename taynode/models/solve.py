@@ -10,6 +10,7 @@ import jax.tree_util as jtu
 from .._types import Args, Key, Scalar, VectorField, Y
 from ..quadrature import AbstractQuadrature, Augmented
 from ..solve import diffeqsolve
+from ..solvers.grid import FixedGrid
 
 
 class Solve(eqx.Module):
@@ -51,7 +52,7 @@ class Solve(eqx.Module):
         t0, t1 = jnp.asarray(t0, dtype), jnp.asarray(t1, dtype)
         controller, dt0, max_steps = self.stepsize_controller, None, self.max_steps
         if self.num_steps is not None:
-            controller = dfx.StepTo(ts=jnp.linspace(t0, t1, self.num_steps + 1))
+            controller = FixedGrid(jnp.linspace(t0, t1, self.num_steps + 1))
             max_steps = self.num_steps
         return diffeqsolve(
             dfx.ODETerm(vector_field),
