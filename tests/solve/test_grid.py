@@ -49,7 +49,7 @@ def test_backsolve_on_a_grid(ts):
 
     def gradient(adjoint):
         solve = Solve(solver=tn.solvers.RK4(), num_steps=64, adjoint=adjoint)
-        loss = lambda rate: jnp.sum(solve(field, Y0, rate, saveat=saveat).ys ** 2)
+        loss = lambda rate: jnp.sum(jnp.asarray(solve(field, Y0, rate, saveat=saveat).ys) ** 2)
         return eqx.filter_jit(jax.grad(loss))(RATE)
 
     exact = gradient(dfx.RecursiveCheckpointAdjoint())
