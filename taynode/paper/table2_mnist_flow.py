@@ -21,11 +21,11 @@ class MnistFlowTable(AbstractTable):
         "unregularized": RegularizerConfig(),
         # As its authors have it for images.
         "RNODE": RegularizerConfig("rnode", 0.01),
-        # Few steps of training need more than the 3e-4 that the released code names.
-        "R_2": RegularizerConfig("r2", 0.1),
-        "R_3": RegularizerConfig("r3", 0.01),
-        "R_4": RegularizerConfig("r4", 0.001),
-        "R_2, Augmented": RegularizerConfig("r2", 0.1, quadrature="augmented"),
+        # From a few runs of one seed, not tuned: R_2 costs 3 % more bits/dim with this weight.
+        "R_2": RegularizerConfig("r2", 0.03),
+        "R_3": RegularizerConfig("r3", 0.003),
+        "R_4": RegularizerConfig("r4", 3e-4),
+        "R_2, Augmented": RegularizerConfig("r2", 0.03, quadrature="augmented"),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = (
         ("unregularized", 8),
