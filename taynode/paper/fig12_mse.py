@@ -24,7 +24,7 @@ class MeanSquareError(AbstractStudy):
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """Evaluations and errors."""
-        arms, name = arms_of(results), r2_sweep.evaluation_at(scale)
+        arms, name = arms_of(results), r2_sweep.evaluation_at("physionet", scale)
         return {
             split: front_of(arms, loss=f"{split}_mse", evaluation=name)
             for split in ("train", "test")

@@ -35,9 +35,11 @@ class Pareto(AbstractStudy):
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """Evaluations, and the loss on training and on test data."""
         # All at the same tolerance, that of the paper.
-        evaluations = {task: r2_sweep.evaluation_at(scale) for task in TITLES}
-        if scale != "smoke":
-            evaluations["mnist"] = mnist_sweep.EVALUATIONS[-1].name
+        on_mnist = None if scale == "smoke" else mnist_sweep.EVALUATIONS[-1].name
+        evaluations = {
+            "mnist": on_mnist,
+            **{task: r2_sweep.evaluation_at(task, scale) for task in r2_sweep.WEIGHTS},
+        }
         out = {}
         for task, name in evaluations.items():
             arms = arms_of([x for x in results if x["config"]["task"] == task])

@@ -5,29 +5,31 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig
 from ..training.config import RegularizerConfig
-from .r2_sweep import measurements, TIGHT, WEIGHTS
+from . import r2_sweep
 from .statistics import mean
 from .study import Claim, verdict
 from .tables import AbstractTable, column, COLUMNS
 
 
 class AbstractLatentTable(AbstractTable):
-    """Series are always trained on with adaptive steps, and also solved at a small tolerance."""
+    """Series are always trained on with adaptive steps, and solved at two tolerances."""
 
     unit: ClassVar[str] = "nats per value"
     smoke_grids: ClassVar[Sequence[int | None]] = (None,)
     columns: ClassVar[dict[str, str]] = {**COLUMNS, "MSE": "test_mse"}
+    beside: ClassVar[EvaluationConfig]
 
     def evaluations(self, scale: str) -> tuple[EvaluationConfig, ...]:
-        """At the paper's tolerance, in double precision."""
-        return () if scale == "smoke" else (TIGHT,)
+        """At the tolerance that the task's own settings do not have, in double precision."""
+        return () if scale == "smoke" else (self.beside,)
 
     def changes(self, numbers: dict[str, Any], arm: str) -> dict[str, float]:
         """Each column of a regularized arm, relative to that of the unregularized one.
 
         Evaluations and seconds as parts of them, losses as what they have more.
         """
-        nfe = f"NFE {TIGHT.name}" if f"NFE {TIGHT.name}" in numbers["rows"][0] else "NFE"
+        tight = f"NFE {r2_sweep.TIGHT.name}"
+        nfe = tight if tight in numbers["rows"][0] else "NFE"
         both = {
             name: [mean(column(numbers, each, None, name)) for each in (arm, "unregularized")]
             for name in ("seconds", "loss", "MSE", nfe)
@@ -46,6 +48,7 @@ class OscillatorsTable(AbstractLatentTable):
     name: ClassVar[str] = "oscillators"
     title: ClassVar[str] = "Oscillators: what R_2 saves in a latent ODE, and what it costs"
     task: ClassVar[str] = "oscillators"
+    beside: ClassVar[EvaluationConfig] = r2_sweep.TIGHT
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
         **{f"R_2, weight {w:g}": RegularizerConfig("r2", w) for w in (0.01, 0.1, 1.0)},
@@ -75,9 +78,10 @@ class PhysionetTable(AbstractLatentTable):
     name: ClassVar[str] = "physionet"
     title: ClassVar[str] = "PhysioNet: what regularizers save in a latent ODE, and what they cost"
     task: ClassVar[str] = "physionet"
+    beside: ClassVar[EvaluationConfig] = r2_sweep.EVALUATIONS["physionet"]
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
-        **{f"R_2, weight {w:g}": RegularizerConfig("r2", w) for w in WEIGHTS["physionet"]},
+        **{f"R_2, weight {w:g}": RegularizerConfig("r2", w) for w in r2_sweep.WEIGHTS["physionet"]},
         "R_3, weight 1": RegularizerConfig("r3", 1.0),
         "RNODE, weight 0.1": RegularizerConfig("rnode", 0.1),
         "R_2, weight 10, Augmented": RegularizerConfig("r2", 10.0, quadrature="augmented"),
@@ -86,7 +90,7 @@ class PhysionetTable(AbstractLatentTable):
 
     def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
         """Those of the sweep, so that its runs are the same."""
-        return measurements(self.task, arm, seed)
+        return r2_sweep.measurements(self.task, arm, seed)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The paper's, and what others measured of it."""
