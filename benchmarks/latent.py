@@ -21,8 +21,8 @@ NUM_SERIES, NUM_TIMES, NUM_CHANNELS, NUM_DRAWS = 50, 49, 37, 3
 WEIGHT = 1.0
 # Makes the untrained dynamics as hard as trained ones.
 WILDNESS = 3.0
-# As in training.
-SOLVE = SolveConfig(rtol=1e-5, atol=1e-5)
+# As in training, in double precision.
+SOLVE = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
 
 
 def problem() -> tuple[LatentODE, Any, Any, Any]:
@@ -93,7 +93,7 @@ def part_costs(found: Any) -> dict[str, Cost]:
 
 def sections(console: Console) -> list[str]:
     """All tables."""
-    with console.status("latent ODE"):
+    with console.status("latent ODE"), jax.enable_x64(True):
         costs = {"whole step, unregularized": step_cost(None, tn.Augmented())}
         for label, quadrature in (("Sampled", tn.Sampled()), ("Augmented", tn.Augmented())):
             for name, regularizer in (("R_2", tn.TotalDerivative(2)), ("RNODE", tn.RNODE())):
