@@ -10,7 +10,7 @@ from ..training.config import RegularizerConfig, SolveConfig
 
 
 WEIGHTS = {
-    "physionet": (0.1, 1.0, 3.0, 10.0, 100.0),
+    "physionet": (1.0, 3.0, 10.0, 30.0, 100.0),
     "miniboone": (0.03, 0.1, 0.3, 1.0, 10.0),
 }
 TIGHT = EvaluationConfig(
@@ -26,7 +26,12 @@ LOOSE = EvaluationConfig(
 EVALUATIONS = {"physionet": LOOSE, "miniboone": TIGHT}
 # The runs whose paths are drawn: unregularized, and of one weight, for the first seed.
 PATHS = "taynode.paper.r2_sweep:paths_of"
-DRAWN = 10.0
+DRAWN = 30.0
+
+
+def regularized(task: str, weight: float) -> RegularizerConfig:
+    """R_2; on PhysioNet at a random time for each of the many paths of a batch."""
+    return RegularizerConfig("r2", weight, per_row=task == "physionet")
 
 
 def jobs(task: str, scale: str, seeds: Sequence[int]) -> list[Job]:
@@ -36,7 +41,7 @@ def jobs(task: str, scale: str, seeds: Sequence[int]) -> list[Job]:
     defaults = find_task(task).defaults(scale)
     smoke = scale == "smoke"
     weights = (DRAWN,) if smoke else WEIGHTS[task]
-    arms = [RegularizerConfig(), *(RegularizerConfig("r2", weight) for weight in weights)]
+    arms = [RegularizerConfig(), *(regularized(task, weight) for weight in weights)]
     return [
         Job(
             dataclasses.replace(defaults, regularizer=arm, seed=seed),
@@ -56,7 +61,7 @@ def evaluation_at(task: str, scale: str) -> str | None:
 
 def measurements(task: str, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
     """What else is measured of a run."""
-    drawn = RegularizerConfig(), RegularizerConfig("r2", DRAWN)
+    drawn = RegularizerConfig(), regularized(task, DRAWN)
     return (PATHS,) if task == "physionet" and seed == 0 and arm in drawn else ()
 
 
