@@ -55,8 +55,8 @@ class MnistFlow(AbstractDensity):
             epochs=1,
             # Many small steps: they lower the loss faster than few large ones.
             batch_size=100 if smoke else 32,
-            # 300 steps.
-            train_samples=None if smoke else 9_600,
+            # 200 steps.
+            train_samples=None if smoke else 6_400,
             training=SolveConfig(solver="rk4", steps=2) if smoke else tolerance,
             evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine", warmup=30),
