@@ -51,7 +51,9 @@ class OscillatorsTable(AbstractLatentTable):
     beside: ClassVar[EvaluationConfig] = r2_sweep.TIGHT
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
-        **{f"R_2, weight {w:g}": RegularizerConfig("r2", w) for w in (0.01, 0.1, 1.0)},
+        **{
+            f"R_2, weight {w:g}": RegularizerConfig("r2", w, per_row=True) for w in (0.01, 0.1, 1.0)
+        },
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
 

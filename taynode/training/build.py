@@ -17,6 +17,7 @@ from ..regularizers import (
     RNODE,
     TotalDerivative,
 )
+from ..solvers import UnrolledDopri5
 from ..solvers.names import SOLVERS
 from .config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
 
@@ -40,11 +41,20 @@ def reported(where: Where) -> dict[str, AbstractRegularizer]:
 
 
 def make_solve(
-    config: SolveConfig, *, regularizer: Any = None, quadrature: AbstractQuadrature = Augmented()
+    config: SolveConfig,
+    *,
+    regularizer: Any = None,
+    quadrature: AbstractQuadrature = Augmented(),
+    trains: bool = False,
 ) -> Solve:
-    """A `Solve`. Failures are reported, not raised: the loop says more about them."""
+    """A `Solve`. Failures are reported, not raised: the loop says more about them.
+
+    `trains`: whether there will be gradients of it.
+    """
+    # Backsolve does not differentiate the solver's steps.
+    unrolled = trains and config.solver == "dopri5" and config.adjoint != "backsolve"
     return Solve(
-        solver=SOLVERS[config.solver](),
+        solver=UnrolledDopri5() if unrolled else SOLVERS[config.solver](),
         stepsize_controller=dfx.PIDController(rtol=config.rtol, atol=config.atol),
         num_steps=config.steps,
         adjoint=ADJOINTS[config.adjoint](),
