@@ -28,7 +28,6 @@ class MnistFlowTable(AbstractTable):
         # As its authors have it for images.
         "RNODE": RegularizerConfig("rnode", 0.01, per_row=True),
         "R_2": RegularizerConfig("r2", 0.03, per_row=True),
-        "R_2, weight 0.3": RegularizerConfig("r2", 0.3, per_row=True),
         "R_3": RegularizerConfig("r3", 0.003, per_row=True),
         "R_4": RegularizerConfig("r4", 3e-4, per_row=True),
         "R_2, Augmented": RegularizerConfig("r2", 0.03, quadrature="augmented"),
@@ -38,8 +37,6 @@ class MnistFlowTable(AbstractTable):
         ("unregularized", None),
         *(("RNODE", steps) for steps in (5, 6, 8, None)),
         *(("R_2", steps) for steps in (5, 6, 8, None)),
-        ("R_2, weight 0.3", None),
-        ("R_3", None),
         ("R_3", 8),
         ("R_4", 8),
         ("R_2, Augmented", 5),
@@ -57,10 +54,6 @@ class MnistFlowTable(AbstractTable):
         )
         fewer, worse = 1 - ratio("R_2", "NFE"), ratio("R_2", "loss") - 1
         slower = ratio("R_2", "seconds")
-        others = [
-            f"{arm} {1 - ratio(arm, 'NFE'):.0%} for {ratio(arm, 'loss') - 1:+.1%}"
-            for arm in ("R_2, weight 0.3", "R_3", "RNODE")
-        ]
         sampling = f"; in sampling {1 - ratio('R_2', 'NFE, sampling'):.0%} fewer"
         tight = f"NFE {TIGHT.name}"
         if tight in numbers["rows"][0]:
@@ -70,7 +63,8 @@ class MnistFlowTable(AbstractTable):
             Claim(
                 "R_2 lowers the number of evaluations at nearly the same bits/dim",
                 "149 to 92, 38 % fewer, for 0.6 % more bits/dim",
-                f"{fewer:.0%} fewer for {worse:+.1%} bits/dim ({'; '.join(others)}){sampling}",
+                f"{fewer:.0%} fewer for {worse:+.1%} bits/dim{sampling}; RNODE "
+                f"{1 - ratio('RNODE', 'NFE'):.0%} for {ratio('RNODE', 'loss') - 1:+.1%}",
                 verdict(fewer >= 1 / 3 and worse < 0.01, fewer, worse),
             ),
             Claim(
