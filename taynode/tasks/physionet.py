@@ -41,7 +41,7 @@ class Physionet(AbstractLatent):
             optimizer=OptimizerConfig("adamax", 1e-2, schedule="exponential", decay=0.999),
             num_evaluations={"smoke": 1, "laptop": 4, "paper": 20}[scale],
             eval_samples=50 if smoke else 200,
-            final_samples=None if scale == "paper" else 800,
+            final_samples=10_000 if scale == "paper" else 800,
         )
 
     def load(self) -> Data:
