@@ -83,6 +83,17 @@ def test_settings_of_the_paper_for_flows():
         assert sum(x.size for x in leaves) == count
 
 
+def test_settings_of_the_paper_for_physionet():
+    settings = find_task("physionet").defaults("paper")
+    optimizer = settings.optimizer
+    assert (settings.epochs, settings.batch_size, settings.precision) == (100, 50, "float64")
+    assert (optimizer.name, optimizer.learning_rate, optimizer.decay) == ("adamax", 0.01, 0.999)
+    assert settings.training == settings.evaluation == SolveConfig(rtol=1.4e-8, atol=1.4e-8)
+    # Fewer epochs and patients, but as exact.
+    smaller = find_task("physionet").defaults("laptop")
+    assert (smaller.training, smaller.precision) == (settings.training, "float64")
+
+
 def test_images_as_logits_and_back():
     images = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1)
     z, change = to_logits(images, jr.key(0), float)
