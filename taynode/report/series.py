@@ -1,5 +1,6 @@
 """What a latent ODE makes of single series, for `samples.npz`."""
 
+from statistics import NormalDist
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from ..training.config import SolveConfig
 NUM_SERIES = 3
 NUM_CHANNELS = 2
 NUM_DRAWS = 30
+NUM_NOISE = 21
 NUM_TIMES = 101
 # The model is shown what was observed until then, but for each fourth time.
 SHOWN_UNTIL, HIDDEN = 0.75, 4
@@ -42,11 +44,12 @@ def series_arrays(
     @eqx.filter_jit
     def predict(model):
         found = model(times, values, seen, solve, num_draws=NUM_DRAWS, at=dense, key=jr.key(0))
-        mean = found.predicted[..., channels]
-        # As it would be observed.
-        return mean, mean + model.noise_std * jr.normal(jr.key(1), mean.shape, mean.dtype)
+        return found.predicted[..., channels]
 
-    mean, drawn = map(np.asarray, predict(model))
+    mean = np.asarray(predict(model))
+    # As it would be observed: with noise at equally likely places, so that the band is smooth.
+    noise = [NormalDist().inv_cdf((i + 0.5) / NUM_NOISE) for i in range(NUM_NOISE)]
+    drawn = np.concatenate([mean + model.noise_std * x for x in noise])
     low, high = np.quantile(drawn, QUANTILES, axis=0)
     names = task.channel_names or [f"channel {i + 1}" for i in range(mask.shape[-1])]
     bottom, top = task.channel_range or (np.zeros(mask.shape[-1]), np.ones(mask.shape[-1]))
