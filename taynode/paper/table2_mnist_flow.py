@@ -45,7 +45,7 @@ class MnistFlowTable(AbstractTable):
 
     def evaluations(self, scale: str) -> tuple[EvaluationConfig, ...]:
         """At a tolerance where there are more steps to be saved, too."""
-        return () if scale == "smoke" else (dataclasses.replace(TIGHT, samples=50),)
+        return () if scale == "smoke" else (dataclasses.replace(TIGHT, samples=20),)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The saving, its price, and what grids do without regularization."""

@@ -24,7 +24,7 @@ def draw_samples(
     task: Any, model: Any, evaluation: SolveConfig, *, num: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Samples of a flow, as the task shows them, and the evaluations that each took."""
-    solve = make_solve(evaluation)
+    solve, batch = make_solve(evaluation), min(BATCH, num)
 
     @eqx.filter_jit
     def draw(model, key):
@@ -32,9 +32,9 @@ def draw_samples(
             samples, solution = model.sample(key, 1, solve)
             return samples[0], solution.stats["nfe"]
 
-        return jax.vmap(one)(jr.split(key, BATCH))
+        return jax.vmap(one)(jr.split(key, batch))
 
-    keys = jr.split(jr.key(seed), -(-num // BATCH))
+    keys = jr.split(jr.key(seed), -(-num // batch))
     parts = [jax.device_get(draw(model, key)) for key in keys]
     samples, nfe = (np.concatenate(xs)[:num] for xs in zip(*parts, strict=True))
     shown = getattr(task, "to_shown", None)

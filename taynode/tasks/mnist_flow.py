@@ -62,7 +62,7 @@ class MnistFlow(AbstractDensity):
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine", warmup=30),
             num_evaluations=1 if smoke else 2,
             eval_samples=100,
-            final_samples=100 if smoke else 500,
+            final_samples=100 if smoke else 200,
         )
 
     def load(self) -> Data:
