@@ -44,6 +44,14 @@ def is_usable(result: dict[str, Any]) -> bool:
     )
 
 
+def is_solved(result: dict[str, Any]) -> bool:
+    """Whether all solves of its evaluations came to an end, so that their NFE can be compared."""
+    every = result["row"], *result["evaluations"].values()
+    return not any(
+        row.get(f"{split}_num_failed", 0) for row in every for split in ("train", "test")
+    )
+
+
 class Arm(NamedTuple):
     """The results of one regularizer and weight, by seed."""
 
@@ -81,7 +89,7 @@ def arms_of(results: Sequence[dict[str, Any]], *, num_arms: int = 2) -> list[Arm
     for result in results:
         settings = result["config"]["regularizer"]
         order = 0 if settings["name"] == "none" else int(settings["name"][1:])
-        if is_usable(result):
+        if is_usable(result) and is_solved(result):
             group = groups.setdefault((order, settings["weight"]), {})
             group[result["config"]["seed"]] = result
     arms = [Arm(*key, dict(sorted(groups[key].items()))) for key in sorted(groups)]

@@ -22,10 +22,11 @@ def write_companion(root: Path, out: Path) -> Path:
     figures: dict[str, Any] = {}
     shown = [_shown(told, figures) for told in studies]
     claims = [(study["name"], claim) for study in shown for _, claim in study["claims"]]
-    holds = sum(claim["verdict"] == "holds" for _, claim in claims)
+    papers = [claim for _, claim in claims if not claim.get("is_ours")]
+    holds = sum(claim["verdict"] == "holds" for claim in papers)
     content = {
         "title": "The paper, reproduced",
-        "headline": f"{holds} of {len(claims)} claims hold",
+        "headline": f"{holds} of {len(papers)} claims of the paper hold",
         "scale": ", ".join(dict.fromkeys(told["scale"] for told in studies)),
         "claims": claims,
         "studies": shown,

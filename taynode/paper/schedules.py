@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..training.config import RegularizerConfig
-from .statistics import mean_ratio
-from .study import Claim, verdict
-from .tables import AbstractTable, column, COLUMNS
+from .statistics import spread
+from .study import all_of, Claim, seeds_agree, verdict
+from .tables import AbstractTable, COLUMNS, ratios
 
 
 WEIGHT = 0.1
@@ -22,9 +22,9 @@ class WeightSchedules(AbstractTable):
     columns: ClassVar[dict[str, str]] = {**COLUMNS, "error": "test_error"}
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
-        "constant": RegularizerConfig("r2", WEIGHT),
-        "tapers off": RegularizerConfig("r2", WEIGHT, schedule="taper", schedule_fraction=0.5),
-        "rises": RegularizerConfig("r2", WEIGHT, schedule="warmup", schedule_fraction=0.5),
+        "constant": RegularizerConfig("r2", WEIGHT, per_row=True),
+        "tapers off": RegularizerConfig("r2", WEIGHT, "taper", 0.5, per_row=True),
+        "rises": RegularizerConfig("r2", WEIGHT, "warmup", 0.5, per_row=True),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
     smoke_grids: ClassVar[Sequence[int | None]] = (None,)
@@ -32,17 +32,17 @@ class WeightSchedules(AbstractTable):
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Whether less of the penalty in the end leaves less of its loss, or of its saving."""
 
-        def to_constant(name: str, arm: str = "tapers off") -> float:
-            return mean_ratio(*(column(numbers, x, None, name) for x in (arm, "constant")))
+        def to_constant(name: str, arm: str = "tapers off") -> list[float]:
+            return ratios(numbers, name, arm, "constant")
 
         nfe, loss = to_constant("NFE"), to_constant("loss")
+        rises = [spread(to_constant(name, "rises")) for name in ("NFE", "loss")]
         return [
             Claim(
                 "A weight that tapers off gives a lower loss at as few evaluations",
                 "suggested, not tried",
-                f"{nfe:.2f} of the evaluations and {loss:.2f} of the test loss of a constant "
-                f"weight (one that rises: {to_constant('NFE', 'rises'):.2f} and "
-                f"{to_constant('loss', 'rises'):.2f})",
-                verdict(loss < 0.97 and nfe < 1.05, nfe, loss),
+                f"{spread(nfe)} of the evaluations and {spread(loss)} of the test loss of a "
+                f"constant weight (one that rises: {' and '.join(rises)})",
+                verdict(all_of(seeds_agree(loss, at_most=0.97), seeds_agree(nfe, at_most=1.05))),
             )
         ]

@@ -26,6 +26,12 @@ def mean_ratio(above: Iterable[float], below: Iterable[float]) -> float:
     return mean(above) / mean(below)
 
 
+def median(values: Iterable[float]) -> float:
+    """Of some numbers; not a number if there are none, or one of them is not."""
+    values = list(values)
+    return statistics.median(values) if math.isfinite(mean(values)) else math.nan
+
+
 def spread(values: Sequence[float]) -> str:
     """The mean, and the standard deviation if there are several, to as many decimals."""
     middle, around = mean(values), deviation(values)

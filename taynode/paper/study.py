@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,18 +18,20 @@ VERDICTS = ("holds", "does not hold", "undecided")
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """Something the paper says, and what was measured.
+    """Something the paper says, or that we do, and what was measured.
 
     - `statement`: in words.
     - `paper`: the paper's own number, if it gives one.
     - `measured`: ours, with its spread over seeds.
     - `verdict`: see `VERDICTS`.
+    - `is_ours`: whether it is not in the paper.
     """
 
     statement: str
     paper: str
     measured: str
     verdict: str
+    is_ours: bool = False
 
     def __post_init__(self):
         one_of("verdict", self.verdict, VERDICTS)
@@ -40,6 +42,27 @@ def verdict(holds: bool | None, *measured: float) -> str:
     if holds is None or not all(map(math.isfinite, measured)):
         return "undecided"
     return VERDICTS[0 if holds else 1]
+
+
+def seeds_agree(
+    values: Iterable[float], *, at_least: float = -math.inf, at_most: float = math.inf
+) -> bool | None:
+    """Whether a number is within bounds: no answer if seeds differ in it, or if there is but one.
+
+    So a claim is decided by none of them alone.
+    """
+    values = list(values)
+    if len(values) < 2 or not all(map(math.isfinite, values)):
+        return None
+    answers = {at_least <= value <= at_most for value in values}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def all_of(*answers: bool | None) -> bool | None:
+    """Whether all are true: no answer if that depends on one that is missing."""
+    if False in answers:
+        return False
+    return None if None in answers else True
 
 
 class AbstractStudy(abc.ABC):

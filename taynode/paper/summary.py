@@ -19,7 +19,8 @@ def write_summary(root: Path) -> Path:
     rows = [[f"[{told['study']}](#{told['study']})", *_cells(claim)] for told, claim in claims]
     parts = [
         "# The paper, reproduced",
-        "Written by `taynode paper run`. Spreads are standard deviations over seeds.",
+        "Written by `taynode paper run`. Spreads are standard deviations over seeds. A claim is "
+        "decided if all seeds say the same of it.",
         _markdown(["study", "claim", "the paper", "measured", "verdict"], rows),
         *(_section(told) for told in studies),
     ]
@@ -41,8 +42,9 @@ def _section(told: dict[str, Any]) -> str:
     return "\n\n".join([*parts, f"```sh\n{command}\n```"])
 
 
-def _cells(claim: dict[str, str]) -> list[str]:
-    return [claim["statement"], claim["paper"], claim["measured"], SIGNS[claim["verdict"]]]
+def _cells(claim: dict[str, Any]) -> list[str]:
+    paper = claim["paper"] or ("not in the paper" if claim.get("is_ours") else "")
+    return [claim["statement"], paper, claim["measured"], SIGNS[claim["verdict"]]]
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -34,6 +34,9 @@ HISTORY = (
     "train_loss",
     "test_loss",
     "valid_loss",
+    "train_error",
+    "test_error",
+    "train_nfe",
     "test_nfe",
     "train_seconds",
     "r2",
@@ -95,18 +98,23 @@ def do(job: Job, directory: Path) -> dict[str, Any]:
         result |= {"state": "failed", "message": str(failure)}
     run = RunDirectory(directory)
     rows = run.rows()
-    result["data"] = run.environment().get("data", "")
+    environment = run.environment()
+    result["data"] = environment.pop("data", "")
+    # Times depend on it.
+    result["environment"] = environment
     result["row"] = rows[-1] if rows else {}
     result["history"] = [{k: row[k] for k in HISTORY if k in row} for row in rows]
-    is_finished = result["state"] == "finished"
-    result["evaluations"] = {
-        evaluation.name: _evaluate(evaluation, directory, job.config.precision)
-        for evaluation in job.evaluations
-        if is_finished
-    }
-    result["measured"] = {
-        name: _measure(name, directory) for name in job.measurements if is_finished
-    }
+    result |= {"evaluations": {}, "measured": {}}
+    if result["state"] == "finished":
+        try:
+            for evaluation in job.evaluations:
+                told = _evaluate(evaluation, directory, job.config.precision)
+                result["evaluations"][evaluation.name] = told
+            for name in job.measurements:
+                result["measured"][name] = _measure(name, directory)
+        except (ArithmeticError, ValueError, RuntimeError) as error:
+            # The model is no good; this must not keep the others from being told of.
+            result |= {"state": "failed", "message": f"{type(error).__name__}: {error}"}
     return result
 
 

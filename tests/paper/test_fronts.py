@@ -73,12 +73,13 @@ def test_sweep_has_each_run_once():
     assert weight_of(4, 3e-2) == 3e-4
 
 
-def result(name, weight, state, seed, loss=1.0):
+def result(name, weight, state, seed, loss=1.0, unsolved=0):
     regularizer = {"name": name, "weight": weight}
     return {
         "state": state,
         "config": {"regularizer": regularizer, "seed": seed},
         "row": {"train_loss": loss, "test_loss": float(seed)},
+        "evaluations": {"tight": {"test_num_failed": unsolved}},
     }
 
 
@@ -88,6 +89,7 @@ def test_arms_leave_out_what_failed():
         result("none", 0.0, "finished", 0),
         result("r3", 0.1, "failed", 1),
         result("r3", 0.1, "finished", 3, loss=math.nan),
+        result("r3", 0.1, "finished", 4, unsolved=1),
         result("r3", 0.1, "finished", 2),
     ]
     arms = arms_of(results)
