@@ -100,6 +100,17 @@ def arms_of(results: Sequence[dict[str, Any]], *, num_arms: int = 2) -> list[Arm
     return arms
 
 
+def paired(arms: Sequence[Arm]) -> list[Arm]:
+    """The same with those seeds only that all of them have; raises `MissingRuns` without any."""
+    common = set.intersection(*(set(arm.results) for arm in arms))
+    if not common:
+        raise MissingRuns("No seed has runs of all arms.")
+    return [
+        arm._replace(results={seed: x for seed, x in arm.results.items() if seed in common})
+        for arm in arms
+    ]
+
+
 def first_measured(arm: Arm, name: str) -> Any:
     """What was measured of the first run of which it was."""
     found = arm.measured(name)

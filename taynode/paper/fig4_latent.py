@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..sweep.plan import Job
+from ..training.config import RegularizerConfig
 from . import r2_sweep
-from .arms import arms_of, first_measured
+from .arms import arms_of, first_measured, paired
 from .chart import Chart, Line, Panel
-from .study import AbstractStudy, Claim, verdict
+from .statistics import quotients, spread
+from .study import AbstractStudy, all_of, Claim, seeds_agree, verdict
 
 
 TITLES = {"none": "unregularized", "r2": "second derivative regularized"}
@@ -21,20 +23,21 @@ class LatentPaths(AbstractStudy):
     title: ClassVar[str] = "Latent paths of patients are straighter with regularization"
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
-        """The runs of the sweep that draw their paths."""
+        """Of the sweep, the runs that are not regularized, and those of one weight."""
         every = r2_sweep.jobs("physionet", scale, seeds)
-        return [job for job in every if r2_sweep.PATHS in job.measurements]
+        drawn = RegularizerConfig(), r2_sweep.regularized("physionet", r2_sweep.DRAWN)
+        return [job for job in every if job.config.regularizer in drawn]
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
-        """The paths, and evaluations and errors of the runs."""
-        del scale
+        """The paths of the first seed, and evaluations and losses of all."""
+        tight = r2_sweep.evaluation_at("physionet", scale)
         out = {}
-        for name, arm in zip(TITLES, arms_of(results), strict=True):
+        for name, arm in zip(TITLES, paired(arms_of(results)), strict=True):
             paths = first_measured(arm, r2_sweep.PATHS)
             out[name] = {
                 "paths": paths,
-                "nfe": arm.listed("test_nfe")[0],
-                "mse": arm.listed("test_mse")[0],
+                "nfe": arm.listed("test_nfe", tight),
+                "loss": arm.listed("test_loss"),
                 "bends": _bends(paths),
             }
         return out
@@ -53,22 +56,31 @@ class LatentPaths(AbstractStudy):
                 marks.append(Line(x.tolist(), y.tolist(), color=i, dots=False, width=1.0))
                 at = [np.interp(steps, paths["times"], values).tolist() for values in (x, y)]
                 marks.append(Line(*at, color=i, joined=False))
-            title = f"{TITLES[name]}\nNFE per test patient {told['nfe']:.1f}"
+            title = f"{TITLES[name]}\nNFE per test patient {spread(told['nfe'])}"
             panels.append(Panel(marks, title, "first direction", "second direction"))
         return Chart(panels)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """They are simpler."""
+        """They are cheaper, for little loss, and simpler."""
         plain, regular = numbers["none"], numbers["r2"]
+        nfe = quotients(regular["nfe"], plain["nfe"])
+        paid = [100 * (x - 1) for x in quotients(regular["loss"], plain["loss"])]
         return [
             Claim(
-                "Regularized latent paths are simpler",
-                "seen in the figure",
-                f"length over distance {plain['bends']:.2f} and {regular['bends']:.2f}; NFE "
-                f"{plain['nfe']:.1f} and {regular['nfe']:.1f}, mean square error "
-                f"{plain['mse']:.2e} and {regular['mse']:.2e}",
-                verdict(regular["bends"] < plain["bends"] and regular["nfe"] < plain["nfe"]),
-            )
+                "R_2 lowers the evaluations to a third, for 8 % more loss",
+                "281 to 90, 0.32, for 8 %",
+                f"weight {r2_sweep.DRAWN:g}: to {spread(nfe)} of them, for {spread(paid)} % more "
+                "test loss",
+                verdict(all_of(seeds_agree(nfe, at_most=0.35), seeds_agree(paid, at_most=8.0))),
+            ),
+            Claim(
+                "The paths are straighter",
+                "",
+                f"length over distance {plain['bends']:.2f} and {regular['bends']:.2f}, of the "
+                "first seed",
+                verdict(None),
+                is_ours=True,
+            ),
         ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .arms import Arm
 from .chart import Line
-from .statistics import deviation, mean
+from .statistics import deviation, mean, spread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,40 @@ class Front:
             y_error=[deviation(x) for x in loss],
         )
 
-    def least(self, seed: str, bound: float) -> float:
+    def within(self, extra: float) -> tuple[float, list[float]]:
+        """The best weight for at most so much more loss, and what it saves, for each seed.
+
+        One weight for all seeds, by the means over those that have it; its evaluations are the
+        fewest, and the saving is a share of the unregularized ones.
+        """
+        best, saved = 0.0, [0.0 for _ in self.loss[0]]
+        for weight, nfe, loss in zip(self.weights, self.nfe, self.loss, strict=True):
+            seeds = [seed for seed in loss if seed in self.loss[0]]
+            plain = mean(self.loss[0][seed] for seed in seeds)
+            is_cheap = mean(loss[seed] for seed in seeds) <= plain + extra * abs(plain)
+            saves = [1 - nfe[seed] / self.nfe[0][seed] for seed in seeds]
+            if is_cheap and mean(saves) > mean(saved):
+                best, saved = weight, saves
+        return best, saved
+
+    def area(self) -> dict[str, float]:
+        """The mean evaluations that losses up to a bound need, relative to none, by seed.
+
+        The bound is half as much again as the loss without regularization, and for each loss the
+        best of all weights counts. Lower is better. Seeds without regularized runs have none.
+        """
+        return {
+            seed: self._area(seed)
+            for seed in self.loss[0]
+            if any(seed in loss for loss in self.loss[1:])
+        }
+
+    def _area(self, seed: str) -> float:
+        plain = self.loss[0][seed]
+        bounds = [plain + 0.01 * i * abs(plain) * (1 + 1e-12) for i in range(51)]
+        return mean(self._least(seed, bound) for bound in bounds) / self.nfe[0][seed]
+
+    def _least(self, seed: str, bound: float) -> float:
         """The fewest evaluations of a run with that seed whose loss is within a bound."""
         return min(
             nfe[seed]
@@ -42,23 +75,11 @@ class Front:
             if seed in loss and loss[seed] <= bound
         )
 
-    def at_extra_loss(self, extra: float) -> list[float]:
-        """For each seed, the share of evaluations saved for at most so much more loss."""
-        return [
-            1 - self.least(seed, loss + extra * abs(loss)) / self.nfe[0][seed]
-            for seed, loss in self.loss[0].items()
-        ]
 
-    def area(self) -> list[float]:
-        """For each seed, the mean evaluations that losses up to a bound need, relative to none.
-
-        The bound is half as much again as the loss without regularization. Lower is better.
-        """
-        areas = []
-        for seed, loss in self.loss[0].items():
-            bounds = [loss + 0.01 * i * abs(loss) * (1 + 1e-12) for i in range(51)]
-            areas.append(mean(self.least(seed, bound) for bound in bounds) / self.nfe[0][seed])
-        return areas
+def in_words(found: tuple[float, list[float]]) -> str:
+    """What is saved, in percent, and with which weight."""
+    weight, saved = found
+    return f"{spread([100 * x for x in saved])} % (weight {weight:g})"
 
 
 def front_of(

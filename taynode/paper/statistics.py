@@ -21,9 +21,9 @@ def deviation(values: Iterable[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def mean_ratio(above: Iterable[float], below: Iterable[float]) -> float:
-    """Of means; not a number if there are none."""
-    return mean(above) / mean(below)
+def quotients(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    """Seed by seed."""
+    return [a / b for a, b in zip(above, below, strict=True)]
 
 
 def median(values: Iterable[float]) -> float:

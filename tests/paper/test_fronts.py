@@ -7,9 +7,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from taynode.paper.arms import arms_of, MissingRuns
-from taynode.paper.fronts import Front
+from taynode.paper.fronts import Front, in_words
 from taynode.paper.mnist_sweep import jobs, weight_of
 from taynode.paper.statistics import rank_correlation, spread
+from taynode.paper.study import all_of, seeds_agree
+from taynode.paper.taylor_cost import misfits
 
 
 FRONT = Front(
@@ -20,30 +22,54 @@ FRONT = Front(
 
 
 def test_evaluations_saved_for_some_more_loss():
-    assert FRONT.at_extra_loss(0.01) == [0.0, pytest.approx(0.6)]
-    assert FRONT.at_extra_loss(0.05) == [0.25, pytest.approx(0.6)]
-    assert FRONT.at_extra_loss(0.5) == [0.5, pytest.approx(0.6)]
+    """By one weight for all seeds, whose losses are 1.02 and 1.4 on average."""
+    assert FRONT.within(0.01) == (0.0, [0.0, 0.0])
+    assert FRONT.within(0.05) == (0.1, [0.25, pytest.approx(0.6)])
+    assert FRONT.within(0.5) == (1.0, [0.5, pytest.approx(0.6)])
+    assert in_words(FRONT.within(0.05)) == "42 ± 25 % (weight 0.1)"
 
 
 def test_a_run_that_failed_is_not_taken_for_one_of_another_seed():
     front = Front(
         [0.0, 1.0], [{"0": 40.0, "1": 50.0}, {"1": 25.0}], [{"0": 1.0, "1": 1.0}, {"1": 1.0}]
     )
-    assert front.at_extra_loss(0.01) == [0.0, 0.5]
+    assert front.within(0.01) == (1.0, [0.5])
+    assert list(front.area()) == ["1"]
 
 
 def test_losses_may_be_negative():
     front = Front([0.0, 1.0], [{"0": 40.0}, {"0": 20.0}], [{"0": -2.0}, {"0": -1.95}])
-    assert front.at_extra_loss(0.01) == [0.0]
-    assert front.at_extra_loss(0.05) == [0.5]
+    assert front.within(0.01) == (0.0, [0.0])
+    assert front.within(0.05) == (1.0, [0.5])
 
 
 def test_area_under_a_front():
     # Of the 51 bounds from 1 to 1.5, those below 1.04 and 1.2 are 4 and 20.
-    assert FRONT.area() == [
-        pytest.approx((4 * 40 + 16 * 30 + 31 * 20) / 51 / 40),
-        pytest.approx(0.4),
-    ]
+    assert FRONT.area() == {
+        "0": pytest.approx((4 * 40 + 16 * 30 + 31 * 20) / 51 / 40),
+        "1": pytest.approx(0.4),
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "answer"),
+    [
+        ([0.1, 0.2, 0.3], True),
+        ([0.6, 0.7], False),
+        ([0.4, 0.6], None),
+        ([0.1], None),
+        ([], None),
+        ([0.1, math.nan], None),
+    ],
+)
+def test_a_claim_is_decided_if_seeds_agree(values, answer):
+    assert seeds_agree(values, at_most=0.5) is answer
+
+
+def test_a_missing_answer_matters_only_if_the_others_do_not_decide():
+    assert all_of(True, None, False) is False
+    assert all_of(True, None) is None
+    assert all_of(True, True) is True
 
 
 def test_spread_of_what_is_no_number():
@@ -100,3 +126,13 @@ def test_arms_leave_out_what_failed():
         arms_of([x for x in results if x["config"]["regularizer"]["name"] != "none"])
     with pytest.raises(MissingRuns, match="1 of at least 2 arms"):
         arms_of(results[1:2])
+
+
+def test_growth_is_told_by_what_fits_it():
+    orders = [2, 3, 4, 5, 6]
+    doubling, square = (
+        misfits(orders, [2.0**k for k in orders]),
+        misfits(orders, [3.0 * k**2 for k in orders]),
+    )
+    assert doubling["exponential"] < 1e-12 < doubling["power"]
+    assert square["power"] < 1e-12 < square["exponential"]
