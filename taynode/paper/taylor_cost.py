@@ -57,7 +57,7 @@ class TaylorCost(AbstractStudy):
         """Polynomial against exponential growth."""
         ratios, orders = numbers["ratios"], numbers["orders"]
         third = ratios[orders.index(3)]
-        misfits = {method: misfits(orders[1:], numbers[method][1:]) for method in METHODS}
+        misfits = {method: fit_errors(orders[1:], numbers[method][1:]) for method in METHODS}
         words = [
             f"{method}: off an exponential by {x['exponential']:.0%}, a power by {x['power']:.0%}"
             for method, x in misfits.items()
@@ -84,7 +84,7 @@ class TaylorCost(AbstractStudy):
         ]
 
 
-def misfits(orders: Sequence[int], times: Sequence[float]) -> dict[str, float]:
+def fit_errors(orders: Sequence[int], times: Sequence[float]) -> dict[str, float]:
     """How far times are from the best exponential and from the best power of the order.
 
     Root mean squares of the distances of logarithms, which are about those of the times as shares.

@@ -11,7 +11,7 @@ from taynode.paper.fronts import Front, in_words
 from taynode.paper.mnist_sweep import jobs, weight_of
 from taynode.paper.statistics import rank_correlation, spread
 from taynode.paper.study import all_of, seeds_agree
-from taynode.paper.taylor_cost import misfits
+from taynode.paper.taylor_cost import fit_errors
 
 
 FRONT = Front(
@@ -131,8 +131,8 @@ def test_arms_leave_out_what_failed():
 def test_growth_is_told_by_what_fits_it():
     orders = [2, 3, 4, 5, 6]
     doubling, square = (
-        misfits(orders, [2.0**k for k in orders]),
-        misfits(orders, [3.0 * k**2 for k in orders]),
+        fit_errors(orders, [2.0**k for k in orders]),
+        fit_errors(orders, [3.0 * k**2 for k in orders]),
     )
     assert doubling["exponential"] < 1e-12 < doubling["power"]
     assert square["power"] < 1e-12 < square["exponential"]
