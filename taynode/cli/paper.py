@@ -42,7 +42,7 @@ class Options:
     scale
         smoke, laptop or paper.
     seeds
-        How many, from 0 on.
+        How many, from 0 on; by default as many as a study should have, 3 or 5, and 1 at smoke.
     jobs
         How many runs at once; as many as there are cores by default.
     resume
@@ -55,7 +55,7 @@ class Options:
     """
 
     scale: str = "laptop"
-    seeds: int = 3
+    seeds: int | None = None
     jobs: int | None = None
     resume: bool = True
     out: Path = Path("results")
@@ -101,18 +101,19 @@ def _raise(problems: list[str]) -> None:
 
 def _run(names: list[str], options: Options) -> list[str]:
     """Do studies; what went wrong."""
-    from ..paper import find_study
+    from ..paper import find_study, seeds_of
     from ..paper.run import run_study
     from ..paper.summary import write_summary
     from ..sweep.executor import LocalExecutor
 
     one_of("scale", options.scale, SCALES)
-    positive("seeds", options.seeds)
+    if options.seeds is not None:
+        positive("seeds", options.seeds)
     studies = [find_study(name) for name in names]
-    root, seeds = options.out / options.scale, range(options.seeds)
+    root = options.out / options.scale
     if not options.resume:
         for study in studies:
-            for job in study.jobs(options.scale, seeds):
+            for job in study.jobs(options.scale, seeds_of(study, options.scale, options.seeds)):
                 shutil.rmtree(job.directory(root / "runs"), ignore_errors=True)
     told: dict[str, list[dict[str, Any]]] = {}
     problems = []
@@ -122,7 +123,7 @@ def _run(names: list[str], options: Options) -> list[str]:
                 study,
                 root,
                 scale=options.scale,
-                seeds=seeds,
+                seeds=seeds_of(study, options.scale, options.seeds),
                 executor=LocalExecutor(options.jobs),
                 watch=None if options.json_output else _Watch(study.name),
             )

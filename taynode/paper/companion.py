@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +55,31 @@ def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
             key = f"{study.name}-{i}"
             figures[key] = _finite(figure)
             panels.append({"key": key, "title": panel.title or panel.y})
-    seeds: Sequence[int] = told["seeds"]
     return {
         "name": study.name,
         "title": study.title,
         "scale": told["scale"],
-        "seeds": len(seeds),
+        "seeds": seeds_in_words(told),
         "panels": panels,
         "shades": shades,
         "data": told["data"],
         "table": told["table"],
         "claims": [(study.name, claim) for claim in told["claims"]],
-        "command": f"taynode paper run {study.name} --scale {told['scale']} --seeds {len(seeds)}",
+        "command": command_of(told),
     }
+
+
+def seeds_in_words(told: dict[str, Any]) -> str:
+    """How many a study has, after something else; nothing if there are none."""
+    count = len(told["seeds"])
+    return f", {count} seed{'s' if count != 1 else ''}" if count else ""
+
+
+def command_of(told: dict[str, Any]) -> str:
+    """What does a study again."""
+    seeds = len(told["seeds"])
+    words = f"taynode paper run {told['study']} --scale {told['scale']}"
+    return f"{words} --seeds {seeds}" if seeds else words
 
 
 def _finite(value: Any) -> Any:

@@ -24,6 +24,7 @@ class Toy(AbstractStudy):
 
     name: ClassVar[str] = "fig1-toy"
     title: ClassVar[str] = "The same map, learned without and with regularization"
+    num_seeds: ClassVar[int] = 5
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """Both arms, for all seeds."""

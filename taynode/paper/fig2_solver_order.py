@@ -27,6 +27,7 @@ class SolverOrder(AbstractStudy):
 
     name: ClassVar[str] = "fig2-solver-order"
     title: ClassVar[str] = "Steps rise when the degree of a trajectory reaches the solver's order"
+    num_seeds: ClassVar[int] = 0
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """Attempted steps for each solver and degree."""

@@ -25,6 +25,7 @@ class TaylorPolynomials(AbstractStudy):
 
     name: ClassVar[str] = "fig9-taylor"
     title: ClassVar[str] = "Regularized trajectories are nearly polynomials"
+    num_seeds: ClassVar[int] = 5
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """Both arms, for all seeds."""

@@ -52,6 +52,7 @@ class OscillatorsTable(AbstractLatentTable):
 
     name: ClassVar[str] = "oscillators"
     title: ClassVar[str] = "Oscillators: what R_2 saves in a latent ODE, and what it costs"
+    num_seeds: ClassVar[int] = 5
     task: ClassVar[str] = "oscillators"
     beside: ClassVar[EvaluationConfig] = r2_sweep.TIGHT
     arms: ClassVar[dict[str, RegularizerConfig]] = {

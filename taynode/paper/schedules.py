@@ -17,6 +17,7 @@ class WeightSchedules(AbstractTable):
 
     name: ClassVar[str] = "weight-schedules"
     title: ClassVar[str] = "Digits: a weight that tapers off, and one that stays"
+    num_seeds: ClassVar[int] = 5
     task: ClassVar[str] = "digits"
     unit: ClassVar[str] = "nats"
     columns: ClassVar[dict[str, str]] = {**COLUMNS, "error": "test_error"}

@@ -66,10 +66,14 @@ def all_of(*answers: bool | None) -> bool | None:
 
 
 class AbstractStudy(abc.ABC):
-    """A figure or table of the paper."""
+    """A figure or table of the paper.
+
+    - `num_seeds`: how many are wanted; none if it has no runs.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
+    num_seeds: ClassVar[int] = 3
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """The runs that it is made of; none by default."""
@@ -125,6 +129,13 @@ STUDIES = {
     "oscillators": "taynode.paper.latent_tables:OscillatorsTable",
     "physionet": "taynode.paper.latent_tables:PhysionetTable",
 }
+
+
+def seeds_of(study: AbstractStudy, scale: str, wanted: int | None = None) -> range:
+    """Of its runs: as many as are wanted or, by default, as it should have; one at `smoke`."""
+    if not study.num_seeds:
+        return range(0)
+    return range(wanted or (1 if scale == "smoke" else study.num_seeds))
 
 
 def find_study(name: str) -> AbstractStudy:

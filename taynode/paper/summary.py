@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..training.records import replace_text
-from .companion import read_study
+from .companion import command_of, read_study, seeds_in_words
 from .study import STUDIES
 
 
@@ -30,16 +30,15 @@ def write_summary(root: Path) -> Path:
 
 
 def _section(told: dict[str, Any]) -> str:
-    name, seeds = told["study"], len(told["seeds"])
-    about = [f"Scale {told['scale']}, {seeds} seed{'s' if seeds != 1 else ''}", *told["data"]]
+    name = told["study"]
+    about = [f"Scale {told['scale']}{seeds_in_words(told)}", *told["data"]]
     parts = [f"## {name}", f"{told['title']}. {'; '.join(about)}."]
     if told["numbers"] is not None:
         parts.append(f"![{told['title']}]({name}.png)")
     if told["table"]:
         rows = [list(row.values()) for row in told["table"]]
         parts.append(_markdown(list(told["table"][0]), rows))
-    command = f"taynode paper run {name} --scale {told['scale']} --seeds {seeds}"
-    return "\n\n".join([*parts, f"```sh\n{command}\n```"])
+    return "\n\n".join([*parts, f"```sh\n{command_of(told)}\n```"])
 
 
 def _cells(claim: dict[str, Any]) -> list[str]:

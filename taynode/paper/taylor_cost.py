@@ -20,6 +20,7 @@ class TaylorCost(AbstractStudy):
 
     name: ClassVar[str] = "taylor-cost"
     title: ClassVar[str] = "The cost of R_K's gradient in time, by order"
+    num_seeds: ClassVar[int] = 0
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
         """Milliseconds by method and order: medians of rounds in which all take their turns."""

@@ -17,6 +17,7 @@ class TwoMoonsTable(AbstractTable):
 
     name: ClassVar[str] = "two-moons"
     title: ClassVar[str] = "Two moons: what R_2 saves, and what it costs"
+    num_seeds: ClassVar[int] = 5
     task: ClassVar[str] = "density2d"
     unit: ClassVar[str] = "nats"
     arms: ClassVar[dict[str, RegularizerConfig]] = {
