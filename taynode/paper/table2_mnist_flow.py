@@ -33,6 +33,7 @@ class MnistFlowTable(AbstractTable):
         "R_2": RegularizerConfig("r2", 0.03, per_row=True),
         "R_3": RegularizerConfig("r3", 0.003, per_row=True),
         "R_4": RegularizerConfig("r4", 3e-4, per_row=True),
+        "R_4, weight 0.003": RegularizerConfig("r4", 0.003, per_row=True),
         "RNODE, Augmented": RegularizerConfig("rnode", 0.01, quadrature="augmented"),
         "R_2, Augmented": RegularizerConfig("r2", 0.03, quadrature="augmented"),
     }
@@ -42,7 +43,8 @@ class MnistFlowTable(AbstractTable):
         *(("RNODE", steps) for steps in (5, 6, 8, None)),
         *(("R_2", steps) for steps in (5, 6, 8, None)),
         ("R_3", 8),
-        ("R_4", 8),
+        *(("R_4", steps) for steps in (8, None)),
+        ("R_4, weight 0.003", None),
         ("RNODE, Augmented", 8),
         ("R_2, Augmented", 8),
     )
@@ -81,6 +83,18 @@ class MnistFlowTable(AbstractTable):
                         seeds_agree(paid("R_2"), at_most=1.0),
                     )
                 ),
+            ),
+            Claim(
+                "R_4 lowers it by a third for at most 1 % more bits/dim",
+                "not in the paper",
+                f"{change('R_4')}; with ten times the weight, {change('R_4, weight 0.003')}",
+                verdict(
+                    all_of(
+                        seeds_agree(fewer("R_4, weight 0.003"), at_least=33.0),
+                        seeds_agree(paid("R_4, weight 0.003"), at_most=1.0),
+                    )
+                ),
+                is_ours=True,
             ),
             *time_claims(numbers, 8, 2.4, "27.1 h and 11.1 h, on 8 steps"),
             Claim(
