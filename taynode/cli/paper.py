@@ -133,7 +133,8 @@ def _run(names: list[str], options: Options) -> list[str]:
             continue
         told[study.name] = [vars(claim) for claim in claims]
         if not options.json_output:
-            print_rows(told[study.name], f"{study.name}: {study.title}")
+            shown = [{k: v for k, v in x.items() if k != "is_ours"} for x in told[study.name]]
+            print_rows(shown, f"{study.name}: {study.title}")
             print(f"Figure: {root / study.name}.png")
     if told:
         write_summary(root)

@@ -75,7 +75,7 @@ class Surrogate(AbstractStudy):
 
 def _claims(solver: str, orders: dict[str, Any]) -> list[Claim]:
     rho = {k: rank_correlation(x["penalty"], x["nfe"]) for k, x in orders.items()}
-    least = {k: least for k, x in orders.items() if (least := _least(x)) is not None}
+    least = {k: fewest for k, x in orders.items() if (fewest := _least(x)) is not None}
     ranked = sorted(least, key=lambda k: least[k])
     # No answer if two orders are as good: there are evaluations that no solver can do without.
     decided = solver in least and len(ranked) > 1 and least[ranked[1]] > TIE * least[ranked[0]]

@@ -125,7 +125,9 @@ class AbstractTable(AbstractStudy):
     def chart(self, numbers: dict[str, Any]) -> Chart:
         """The rows from above to below, a panel for each of the main columns."""
         rows = numbers["rows"]
-        colors = {arm: i for i, arm in enumerate(dict.fromkeys(arm for arm, _ in self.rows))}
+        # One for each regularizer, whatever its weight and the way it is integrated.
+        kinds = dict.fromkeys(_kind(arm) for arm, _ in self.rows)
+        colors = {kind: i for i, kind in enumerate(kinds)}
         names = [f"{row['model']}, {_word(row['steps'])}" for row in rows]
         names = [
             f"{name} (failed)" if not row["NFE"] else name
@@ -139,7 +141,9 @@ class AbstractTable(AbstractStudy):
         panels = []
         for name, title in titles.items():
             marks = [
-                Line(row[name], [i] * len(row[name]), color=colors[row["model"]], joined=False)
+                Line(
+                    row[name], [i] * len(row[name]), color=colors[_kind(row["model"])], joined=False
+                )
                 for i, row in enumerate(rows)
             ]
             panels.append(Panel(marks, title, rows=names, from_zero=name == "seconds"))
@@ -192,6 +196,10 @@ def time_claims(numbers: dict[str, Any], steps: int, factor: float, hours: str) 
             is_ours=True,
         ),
     ]
+
+
+def _kind(arm: str) -> str:
+    return arm.partition(",")[0]
 
 
 def _on_grid(solve: SolveConfig, steps: int | None) -> SolveConfig:
