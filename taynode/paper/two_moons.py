@@ -23,6 +23,11 @@ class TwoMoonsTable(AbstractTable):
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
         **{f"R_2, weight {weight:g}": RegularizerConfig("r2", weight) for weight in WEIGHTS},
+        # A time of its own for each point of a batch.
+        **{
+            f"R_2, weight {weight:g}, per point": RegularizerConfig("r2", weight, per_row=True)
+            for weight in WEIGHTS[1:]
+        },
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
     smoke_grids: ClassVar[Sequence[int | None]] = (None,)
