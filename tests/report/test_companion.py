@@ -47,7 +47,7 @@ def test_companion_shows_every_study(root, open_page):
     for plot in page.locator("[data-figure]").all():
         assert plot.locator("svg .main-svg, svg.main-svg").count() > 0
     text = page.inner_text("body")
-    assert "claims hold" in text
+    assert "claims of the paper hold" in text
     assert "All unregularized runs failed" in text
     assert "made up" in text
     assert "Color: size of the third derivative" in text
