@@ -13,10 +13,10 @@ WEIGHTS = (0.03, 0.07, 0.1)
 
 
 class TwoMoonsTable(AbstractTable):
-    """Unregularized, and R_2 of some weights."""
+    """Unregularized, R_2 of some weights, and R_3."""
 
     name: ClassVar[str] = "two-moons"
-    title: ClassVar[str] = "Two moons: what R_2 saves, and what it costs"
+    title: ClassVar[str] = "Two moons: what R_2 and R_3 save, and what they cost"
     num_seeds: ClassVar[int] = 5
     task: ClassVar[str] = "density2d"
     unit: ClassVar[str] = "nats"
@@ -28,6 +28,7 @@ class TwoMoonsTable(AbstractTable):
             f"R_2, weight {weight:g}, per point": RegularizerConfig("r2", weight, per_row=True)
             for weight in WEIGHTS[1:]
         },
+        "R_3, weight 0.003, per point": RegularizerConfig("r3", 0.003, per_row=True),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
     smoke_grids: ClassVar[Sequence[int | None]] = (None,)
