@@ -99,7 +99,10 @@ class PhysionetTable(AbstractLatentTable):
             f"R_2, weight {w:g}": r2_sweep.regularized("physionet", w)
             for w in r2_sweep.WEIGHTS["physionet"]
         },
-        "R_3, weight 1": RegularizerConfig("r3", 1.0, per_row=True),
+        **{
+            f"R_3, weight {w:g}": RegularizerConfig("r3", w, per_row=True)
+            for w in (1.0, 10.0, 100.0)
+        },
         "RNODE, weight 0.1": RegularizerConfig("rnode", 0.1, per_row=True),
         AUGMENTED: RegularizerConfig("r2", 30.0, quadrature="augmented"),
     }
