@@ -97,10 +97,10 @@ def _relative(of_panel: dict[str, dict[str, float]], order: str, to: str) -> lis
 def _best(areas: Areas, panel: str, order: str, paper: str) -> Claim:
     """Whether all other orders leave more area."""
     of_panel = areas.get(panel, {})
-    others = {k: _relative(of_panel, k, order) for k in of_panel if k != order}
-    decided = bool(others) and order in of_panel
-    answers = [seeds_agree(x, at_least=1.0) for x in others.values()] if decided else [None]
-    words = [f"R_{k} {spread(x)}" for k, x in others.items()] if decided else [TOO_FEW]
+    rivals = [k for k in of_panel if k != order] if order in of_panel else []
+    others = {k: _relative(of_panel, k, order) for k in rivals}
+    answers = [seeds_agree(x, at_least=1.0) for x in others.values()] or [None]
+    words = [f"R_{k} {spread(x)}" for k, x in others.items()] or [TOO_FEW]
     return Claim(
         f"For a solver of {panel}, R_{order} gives the best trade-off",
         paper,

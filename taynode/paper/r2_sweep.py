@@ -72,8 +72,20 @@ def paths_of(directory: Path) -> dict[str, Any]:
     from ..report.samples import read_samples
 
     arrays = read_samples(directory)
+    states = arrays["path_states"]
     return {
-        "times": arrays["path_times"].tolist(),
-        "states": np.round(arrays["path_states"], 5).tolist(),
-        "steps": [row[np.isfinite(row)].tolist() for row in arrays["step_times"]],
+        "times": np.round(arrays["path_times"], 4).tolist(),
+        # What is drawn of them; the length needs all directions.
+        "states": np.round(states[..., :2], 4).tolist(),
+        "bends": _bends(states),
+        "steps": [row[np.isfinite(row)].tolist() for row in np.round(arrays["step_times"], 4)],
     }
+
+
+def _bends(states: Any) -> float:
+    """The median over paths of length over distance of the ends."""
+    import numpy as np
+
+    length = np.linalg.norm(np.diff(states, axis=1), axis=-1).sum(axis=1)
+    distance = np.linalg.norm(states[:, -1] - states[:, 0], axis=-1)
+    return float(np.median(length / np.maximum(distance, 1e-12)))

@@ -12,6 +12,7 @@ from .worker import read_result, RESULT
 
 
 TABLE, PARQUET = "runs.jsonl", "runs.parquet"
+LONG = ("job", "history", "measured")
 
 
 def result_of(job: Job, root: Path) -> dict[str, Any] | None:
@@ -41,7 +42,9 @@ def write_table(root: Path) -> Path:
     The same as `runs.parquet`, with a column for every number, if polars is installed.
     """
     done = [result for file in sorted(root.glob(f"*/{RESULT}")) if (result := _read(file))]
-    replace_text(root / TABLE, "".join(json.dumps(result) + "\n" for result in done))
+    # Without what is long: the course of a run, and what was measured besides.
+    rows = [{k: v for k, v in result.items() if k not in LONG} for result in done]
+    replace_text(root / TABLE, "".join(json.dumps(row) + "\n" for row in rows))
     try:
         import polars
     except ModuleNotFoundError:
