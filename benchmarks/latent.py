@@ -79,6 +79,8 @@ def part_costs(found: Any) -> dict[str, Cost]:
         moved = eqx.tree_at(lambda m: m.vector_field, model, field)
         return jnp.sum(moved.paths(z0, times, make_solve(SOLVE, trains=True))[0])
 
+    last = times[-1:]
+
     def decoding(both, values, mask):
         decoder, states = both
         read = eqx.tree_at(lambda m: m.decoder, model, decoder)
@@ -87,6 +89,7 @@ def part_costs(found: Any) -> dict[str, Cost]:
     return {
         "encoder": gradient(encoding, model.encoder, values, mask),
         "solve": gradient(solving, (model.vector_field, z0), times),
+        "solve, the last state alone": gradient(solving, (model.vector_field, z0), last),
         "decoder and likelihood": gradient(decoding, (model.decoder, states), values, mask),
     }
 
@@ -98,7 +101,12 @@ def sections(console: Console) -> list[str]:
             "whole step, unregularized": step_cost(None, tn.Augmented()),
             "the same with `diffrax.Dopri5`": step_cost(None, tn.Augmented(), trains=False),
         }
-        for label, quadrature in (("Sampled", tn.Sampled()), ("Augmented", tn.Augmented())):
+        kinds = {
+            "Sampled": tn.Sampled(),
+            "Sampled, own times": tn.Sampled(batch_axis=0),
+            "Augmented": tn.Augmented(),
+        }
+        for label, quadrature in kinds.items():
             for name, regularizer in (("R_2", tn.TotalDerivative(2)), ("RNODE", tn.RNODE())):
                 costs[f"whole step, {name}, {label}"] = step_cost(regularizer, quadrature)
         found = reconstruction()

@@ -11,6 +11,7 @@ CODES = {
     "CheckpointError": FAILED,
     "TrainingFailed": FAILED,
     "ReportError": FAILED,
+    "StudyFailed": FAILED,
 }
 
 

@@ -1,15 +1,19 @@
 """`taynode paper`."""
 
 import dataclasses
+import importlib.util
 import json
-import shutil
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from ..paper.run import Progress
+from ..sweep.plan import Job
 from ..training.config import ConfigError, one_of, positive, SCALES
 from .tables import print_rows
 
@@ -88,33 +92,41 @@ def all_(*, options: Options = DEFAULTS) -> None:
 
     problems = _run(list(STUDIES), options)
     root = options.out / options.scale
-    page = write_companion(root, root / "index.html")
-    if not options.json_output:
-        print(f"Page: {page}")
+    if any((root / f"{name}.json").exists() for name in STUDIES):
+        page = write_companion(root, root / "index.html")
+        if not options.json_output:
+            print(f"Page: {page}")
     _raise(problems)
 
 
 def _raise(problems: list[str]) -> None:
+    from ..paper.study import StudyFailed
+
     if problems:
-        raise ConfigError("Not all studies could be done: " + "; ".join(problems))
+        raise StudyFailed("Not all studies could be done: " + "; ".join(problems))
 
 
 def _run(names: list[str], options: Options) -> list[str]:
     """Do studies; what went wrong."""
     from ..paper import find_study, seeds_of
     from ..paper.run import run_study
+    from ..paper.study import StudyFailed
     from ..paper.summary import write_summary
     from ..sweep.executor import LocalExecutor
 
     one_of("scale", options.scale, SCALES)
     if options.seeds is not None:
         positive("seeds", options.seeds)
+    executor = LocalExecutor(options.jobs)
     studies = [find_study(name) for name in names]
+    # Before hours are spent on what then cannot be drawn.
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ConfigError("Figures need matplotlib: pip install 'taynode[all]'.")
     root = options.out / options.scale
     if not options.resume:
         for study in studies:
-            for job in study.jobs(options.scale, seeds_of(study, options.scale, options.seeds)):
-                shutil.rmtree(job.directory(root / "runs"), ignore_errors=True)
+            seeds = seeds_of(study, options.scale, options.seeds)
+            _forget(study.jobs(options.scale, seeds), root / "runs")
     told: dict[str, list[dict[str, Any]]] = {}
     problems = []
     for study in studies:
@@ -124,11 +136,15 @@ def _run(names: list[str], options: Options) -> list[str]:
                 root,
                 scale=options.scale,
                 seeds=seeds_of(study, options.scale, options.seeds),
-                executor=LocalExecutor(options.jobs),
-                watch=None if options.json_output else _Watch(study.name),
+                executor=executor,
+                watch=None
+                if options.json_output
+                else Watch(study.name, at_once=executor.num_processes),
             )
-        except ConfigError as error:
+        except Exception as error:
             # The other studies go on.
+            if not isinstance(error, StudyFailed | ConfigError):
+                traceback.print_exc()
             problems.append(f"{study.name}: {error}")
             continue
         told[study.name] = [vars(claim) for claim in claims]
@@ -136,33 +152,50 @@ def _run(names: list[str], options: Options) -> list[str]:
             shown = [{k: v for k, v in x.items() if k != "is_ours"} for x in told[study.name]]
             print_rows(shown, f"{study.name}: {study.title}")
             print(f"Figure: {root / study.name}.png")
-    if told:
-        write_summary(root)
     if options.json_output:
         print(json.dumps(told))
+    if told:
+        write_summary(root)
     return problems
 
 
-AT_ONCE = 0.2
+def _forget(jobs: list[Job], runs: Path) -> None:
+    """Remove runs, each when nobody is at work on it any more."""
+    from ..sweep.worker import alone, clear
+
+    for job in jobs:
+        directory = job.directory(runs)
+        if directory.exists():
+            with alone(directory):
+                clear(directory)
 
 
-class _Watch:
-    """Tells about runs as they end, and when the rest of them will have."""
+class Watch:
+    """Tells about runs as they end, and when the rest of them will have.
 
-    def __init__(self, name: str):
-        self.name, self.start, self.last, self.known = name, 0.0, 0.0, 0
+    - `name`: of the study.
+    - `at_once`: how many runs go on at the same time.
+    - `clock`: tells the time in seconds.
+    """
 
-    def __call__(self, count: int, total: int, error: str) -> None:
-        now = time.monotonic()
-        # Results that were there already come at once, and say nothing about the others.
-        if count == self.known + 1 and (count == 1 or now - self.last < AT_ONCE):
-            self.known, self.start = count, now
-        self.last = now
-        elapsed, done = now - self.start, count - self.known
-        words = f"{self.name}: {count} of {total} runs"
-        if done and count < total:
-            words += f", {_duration(elapsed / done * (total - count))} left"
-        print(f"{words} (failed: {error})" if error else words, file=sys.stderr)
+    def __init__(self, name: str, at_once: int, clock: Callable[[], float] = time.monotonic):
+        self.name, self.at_once, self.clock, self.start = name, at_once, clock, clock()
+
+    def __call__(self, progress: Progress) -> None:
+        """Print a line."""
+        print(self.words(progress), file=sys.stderr)
+
+    def words(self, progress: Progress) -> str:
+        """How many runs are done, how long the others will take, and what was wrong."""
+        done, left = progress.count - progress.known, progress.total - progress.count
+        words = f"{self.name}: {progress.count} of {progress.total} runs"
+        if not done:
+            return f"{words} have been done before" if progress.count else words
+        if left:
+            # At first, those that have not ended are about as far as those that have.
+            each = (self.clock() - self.start) / max(done, min(self.at_once, done + left))
+            words += f", {_duration(each * left)} left"
+        return f"{words} ({progress.message})" if progress.message else words
 
 
 def _duration(seconds: float) -> str:

@@ -74,13 +74,18 @@ def load_records(name: str) -> Records:
 def load_labels(records: Records, name: str) -> np.ndarray:
     """1 for patients who died in hospital, 0 for those who did not, -1 where it is unknown."""
     path = store.find_by_hand(data_set("physionet2012"), (f"Outcomes-{name}.txt",))
-    outcomes = {} if path is None else parse_outcomes(path)
-    # A tar that was cut between two files looks sound.
-    lost = sorted(set(outcomes) - set(records.ids.tolist()))
-    if lost:
-        got = f"{len(lost)} of the {len(outcomes)} patients in {path}, such as {lost[0]}"
-        raise DataError(f"set-{name} is incomplete: it lacks {got}. Get it again.")
-    return np.array([outcomes.get(number, -1) for number in records.ids.tolist()], np.int32)
+    if path is None:
+        return np.full(len(records.ids), -1, np.int32)
+    outcomes, numbers = parse_outcomes(path), records.ids.tolist()
+    # A tar that was cut between two files looks sound, and so does a table cut between two lines.
+    for what, there, expected, source in (
+        (f"set-{name}", numbers, outcomes, path),
+        (path, outcomes, numbers, f"set-{name}"),
+    ):
+        if lost := sorted(set(expected) - set(there)):
+            got = f"{len(lost)} of the {len(expected)} patients in {source}, such as {lost[0]}"
+            raise DataError(f"{what} is incomplete: it lacks {got}. Get it again.")
+    return np.array([outcomes[number] for number in numbers], np.int32)
 
 
 def split_patients(
@@ -127,7 +132,7 @@ def _read(path: Path) -> Records | None:
             values = np.zeros(shape, np.float32)
             values[mask] = observed
             return Records(ids, file["static"], values, mask, file["num_rows"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return None
 
 

@@ -122,7 +122,10 @@ def parse_outcomes(path: Path) -> dict[int, int]:
         is_sound = len(fields) == len(names) and fields[patient].isdigit()
         if not is_sound or fields[death] not in ("0", "1"):
             raise DataError(f"{path} is malformed: line {i} is {line[:50]!r}.")
-        outcomes[int(fields[patient])] = int(fields[death])
+        number = int(fields[patient])
+        if number in outcomes:
+            raise DataError(f"{path} is malformed: line {i} has patient {number} once more.")
+        outcomes[number] = int(fields[death])
     return outcomes
 
 

@@ -94,8 +94,9 @@ class RecurrentEncoder(eqx.Module):
     """Reads a series backwards in time, and tells the distribution of the state at time 0.
 
     What is not observed is never looked at, and times at which nothing is observed change nothing;
-    so padding a series changes nothing either. It is told how long after each observation the next
-    one came, and, in the end, how long after time 0 the first one, if that was later.
+    so padding a series changes nothing either. What was observed at the same time is read at once.
+    It is told how long after each observation the next one came, and, in the end, how long after
+    time 0 the first one, if that was later.
 
     **Arguments:**
 
@@ -133,13 +134,13 @@ class RecurrentEncoder(eqx.Module):
 
         **Arguments:**
 
-        - `times`: of the observations, increasing, `(num_times,)`.
+        - `times`: of the observations, none before the last one, `(num_times,)`.
         - `values`: `(num_series, num_times, num_channels)`; anything where they are masked.
         - `mask`: of the same shape, what is observed.
         """
+        values, mask = _merge_ties(times, jnp.where(mask, values, 0.0), mask)
         seen = mask.any(axis=-1)
         observed = mask.astype(values.dtype)
-        values = jnp.where(mask, values, 0.0)
         gaps, lead = (x.astype(values.dtype) for x in _gaps(times, seen))
         project, advance = self.cell.prepared()
 
@@ -167,6 +168,19 @@ class RecurrentEncoder(eqx.Module):
 
 
 MIN_STD = 1e-6
+
+
+def _merge_ties(times: Any, values: Any, mask: Any) -> tuple[Any, Any]:
+    """What was observed at the same time as one row, the first of them; the others are empty.
+
+    A channel that was observed several times has the mean.
+    """
+    is_same = (times[:, None] == times).astype(values.dtype)
+    counts = is_same @ mask.astype(values.dtype)
+    merged = (is_same @ values) / jnp.maximum(counts, 1.0)
+    is_first = jnp.concatenate([jnp.ones(1, bool), times[1:] > times[:-1]])
+    mask = (counts > 0) & is_first[:, None]
+    return jnp.where(mask, merged, 0.0), mask
 
 
 def _gaps(times: Any, seen: Any) -> tuple[Any, Any]:

@@ -44,12 +44,10 @@ def is_usable(result: dict[str, Any]) -> bool:
     )
 
 
-def is_solved(result: dict[str, Any]) -> bool:
-    """Whether all solves of its evaluations came to an end, so that their NFE can be compared."""
+def num_unsolved(result: dict[str, Any]) -> int:
+    """How many solves of its evaluations gave up, so that their NFE cannot be compared."""
     every = result["row"], *result["evaluations"].values()
-    return not any(
-        row.get(f"{split}_num_failed", 0) for row in every for split in ("train", "test")
-    )
+    return sum(row.get(f"{split}_num_failed", 0) for row in every for split in ("train", "test"))
 
 
 class Arm(NamedTuple):
@@ -89,7 +87,7 @@ def arms_of(results: Sequence[dict[str, Any]], *, num_arms: int = 2) -> list[Arm
     for result in results:
         settings = result["config"]["regularizer"]
         order = 0 if settings["name"] == "none" else int(settings["name"][1:])
-        if is_usable(result) and is_solved(result):
+        if is_usable(result) and not num_unsolved(result):
             group = groups.setdefault((order, settings["weight"]), {})
             group[result["config"]["seed"]] = result
     arms = [Arm(*key, dict(sorted(groups[key].items()))) for key in sorted(groups)]

@@ -2,13 +2,18 @@
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
 from ..report.rendering import as_script, render_page
 from ..training.config import ConfigError
+from .chart import Chart
 from .screen import figures_of
-from .study import find_study, STUDIES
+from .study import AbstractStudy, find_study, STUDIES
+
+
+PARTS = {"study", "title", "scale", "seeds", "claims", "table", "data", "numbers"}
 
 
 def write_companion(root: Path, out: Path) -> Path:
@@ -35,21 +40,25 @@ def write_companion(root: Path, out: Path) -> Path:
 
 
 def read_study(file: Path) -> dict[str, Any] | None:
-    """What `run_study` wrote; none if there is nothing."""
+    """What `run_study` wrote; none if there is nothing, or nothing that can be read."""
     if not file.exists():
         return None
     try:
-        return json.loads(file.read_text())
-    except ValueError as error:
-        raise ConfigError(f"{file} is not readable as JSON: {error}. Do the study again.") from None
+        told = json.loads(file.read_text())
+        if PARTS <= told.keys():
+            return told
+        problem = f"it lacks {', '.join(sorted(PARTS - told.keys()))}"
+    except (ValueError, AttributeError) as error:
+        problem = str(error)
+    warnings.warn(f"{file} is left out: {problem}. Do the study again.", stacklevel=2)
+    return None
 
 
 def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     """What the page shows of a study; adds its figures."""
     study = find_study(told["study"])
     panels, shades = [], ""
-    if told["numbers"] is not None:
-        chart = study.chart(told["numbers"])
+    if (chart := _chart(study, told["numbers"])) is not None:
         shades = chart.values
         for i, (panel, figure) in enumerate(zip(chart.panels, figures_of(chart), strict=True)):
             key = f"{study.name}-{i}"
@@ -69,6 +78,20 @@ def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _chart(study: AbstractStudy, numbers: Any) -> Chart | None:
+    """None if there is nothing to draw, or if an earlier version has written it."""
+    if numbers is None:
+        return None
+    try:
+        return study.chart(numbers)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        warnings.warn(
+            f"{study.name} cannot be drawn ({problem}). Do the study again.", stacklevel=2
+        )
+        return None
+
+
 def seeds_in_words(told: dict[str, Any]) -> str:
     """How many a study has, after something else; nothing if there are none."""
     count = len(told["seeds"])
@@ -76,10 +99,9 @@ def seeds_in_words(told: dict[str, Any]) -> str:
 
 
 def command_of(told: dict[str, Any]) -> str:
-    """What does a study again."""
-    seeds = len(told["seeds"])
-    words = f"taynode paper run {told['study']} --scale {told['scale']}"
-    return f"{words} --seeds {seeds}" if seeds else words
+    """What does a study again, elsewhere: where there are results, they are used."""
+    seeds = f" --seeds {len(told['seeds'])}" if told["seeds"] else ""
+    return f"taynode paper run {told['study']} --scale {told['scale']}{seeds} --out again"
 
 
 def _finite(value: Any) -> Any:

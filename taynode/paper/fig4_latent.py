@@ -8,7 +8,7 @@ from ..training.config import RegularizerConfig
 from . import r2_sweep
 from .arms import arms_of, first_measured, paired
 from .chart import Chart, Line, Panel
-from .statistics import quotients, spread
+from .statistics import percent_more, quotients, spread
 from .study import AbstractStudy, all_of, Claim, seeds_agree, verdict
 
 
@@ -63,7 +63,7 @@ class LatentPaths(AbstractStudy):
         """They are cheaper, for little loss."""
         plain, regular = numbers["none"], numbers["r2"]
         nfe = quotients(regular["nfe"], plain["nfe"])
-        paid = [100 * (x - 1) for x in quotients(regular["loss"], plain["loss"])]
+        paid = percent_more(regular["loss"], plain["loss"])
         return [
             Claim(
                 "R_2 lowers the evaluations to a third, for 8 % more loss",

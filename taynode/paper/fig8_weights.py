@@ -9,7 +9,7 @@ from ..sweep.plan import Job
 from . import mnist_sweep
 from .arms import arms_of, paired
 from .chart import Chart, Line, Panel
-from .fronts import Front, front_of, in_words
+from .fronts import Front, front_of, in_words, save_the_same
 from .statistics import deviation, mean, rank_correlation, spread
 from .study import AbstractStudy, Claim, seeds_agree, verdict
 
@@ -165,7 +165,7 @@ class Variance(AbstractWeights):
                 "no number",
                 "standard deviations "
                 + ", ".join(f"{x:.2g}" for x in deviations)
-                + f", which differ by up to {noise:.2g} between seeds",
+                + f" as means over seeds, between which they vary by up to {noise:.2g}",
                 verdict((rises and falls) if noise > 0 else None, noise),
             ),
             Claim(
@@ -203,12 +203,11 @@ class ClassificationError(AbstractWeights):
         """It is as for the loss."""
         found = {name: Front(**numbers["fronts"][name]).within(0.05) for name in OF_MODELS}
         words = [f"{name.replace('_', ' ')} {in_words(x)}" for name, x in found.items()]
-        both = zip(found["train_error"][1], found["train_loss"][1], strict=True)
         return [
             Claim(
                 "The trade-off is much the same for the classification error as for the loss",
                 "similar curves",
                 f"saved for 5 % more, relatively: {'; '.join(words)}",
-                verdict(seeds_agree([a - b for a, b in both], at_least=-0.15, at_most=0.15)),
+                verdict(save_the_same(found["train_error"][1], found["train_loss"][1])),
             )
         ]

@@ -7,6 +7,7 @@ from typing import Any
 from .arms import Arm
 from .chart import Line
 from .statistics import deviation, mean, spread
+from .study import seeds_agree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +75,13 @@ class Front:
             for nfe, loss in zip(self.nfe, self.loss, strict=True)
             if seed in loss and loss[seed] <= bound
         )
+
+
+def save_the_same(a: Sequence[float], b: Sequence[float], *, within: float = 0.15) -> bool | None:
+    """Whether two fronts save about as much, seed by seed; no answer if one saves nothing."""
+    if not all(min(saved, default=0.0) > 0 for saved in (a, b)):
+        return None
+    return seeds_agree([x - y for x, y in zip(a, b, strict=True)], at_least=-within, at_most=within)
 
 
 def in_words(found: tuple[float, list[float]]) -> str:

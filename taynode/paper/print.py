@@ -1,9 +1,11 @@
 """Charts for print, by matplotlib."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 from ..report.palette import LIGHT
+from ..training.records import drafted
 from .chart import Chart, Heat, Line, Panel
 
 
@@ -26,6 +28,18 @@ STYLE = {
     "svg.hashsalt": "taynode",
 }
 PANEL_WIDTH = {1: 5.5, 2: 4.2, 3: 3.4}
+
+
+def save(chart: Chart, stem: Path) -> None:
+    """Write the chart as `.svg` and `.png`."""
+    import matplotlib as mpl
+
+    figure = figure_of(chart)
+    # Some of the style is only looked at now.
+    with mpl.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
+        for suffix, options in {".svg": {"metadata": {"Date": None}}, ".png": {"dpi": 150}}.items():
+            with drafted(stem.with_name(stem.name + suffix)) as draft:
+                figure.savefig(draft, **options)
 
 
 def figure_of(chart: Chart) -> Any:

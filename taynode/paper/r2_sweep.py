@@ -75,7 +75,7 @@ def paths_of(directory: Path) -> dict[str, Any]:
     states = arrays["path_states"]
     return {
         "times": np.round(arrays["path_times"], 4).tolist(),
-        # What is drawn of them; the length needs all directions.
+        # Two directions are drawn; the length is of all that were kept.
         "states": np.round(states[..., :2], 4).tolist(),
         "bends": _bends(states),
         "steps": [row[np.isfinite(row)].tolist() for row in np.round(arrays["step_times"], 4)],

@@ -6,14 +6,28 @@ from pathlib import Path
 from typing import Any
 
 from ..sweep.executor import AbstractExecutor
-from ..sweep.results import result_of, run_jobs, write_table
-from ..training.config import ConfigError
+from ..sweep.results import known_and_missing, result_of, write_table
 from ..training.records import write_json
 from .arms import MissingRuns
-from .study import AbstractStudy, Claim
+from .study import AbstractStudy, Claim, StudyFailed
 
 
-Watch = Callable[[int, int, str], None]
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a study is.
+
+    - `count`, `total`: of its runs, how many are done, and how many there are.
+    - `known`: how many of them had been done before.
+    - `message`: what was wrong with the last one, if anything.
+    """
+
+    count: int
+    total: int
+    known: int
+    message: str = ""
+
+
+Watch = Callable[[Progress], None]
 
 
 def run_study(
@@ -34,20 +48,30 @@ def run_study(
         of which there is a table there, `runs.jsonl` and `runs.parquet`.
     - `scale`, `seeds`: of its runs.
     - `executor`: who does them.
-    - `watch`: is told how many of how many runs are done, and what went wrong with the last.
+    - `watch`: is told when it begins, and when a run has ended.
+
+    Raises `StudyFailed` if there are runs that could not be done. Those that were, and failed, are
+    results.
     """
     jobs, runs = study.jobs(scale, seeds), root / "runs"
-    total = len({job.identity for job in jobs})
-    for count, (_, _, error) in enumerate(run_jobs(jobs, runs, executor), start=1):
-        if watch is not None:
-            watch(count, total, error)
-    found = [(job, result_of(job, runs)) for job in jobs]
-    missing = [job.identity for job, result in found if result is None]
-    if missing:
-        raise ConfigError(
-            f"{len(missing)} of the runs of {study.name} have no result, such as {missing[0]}; "
-            f"see error.txt in its directory in {runs}. Call it again to try them again."
+    known, missing = known_and_missing(jobs, runs)
+    so_far, total = len(known), len(known) + len(missing)
+    errors = {}
+    tell_watch = watch or (lambda progress: None)
+    if jobs:
+        tell_watch(Progress(so_far, total, so_far))
+    for count, done in enumerate(executor.execute(missing, runs), start=so_far + 1):
+        result = result_of(done.job, runs)
+        if result is None:
+            errors[done.job.identity] = done.error or "it has left no result"
+        tell_watch(Progress(count, total, so_far, done.error or _remark(result)))
+    if errors:
+        first, why = next(iter(errors.items()))
+        raise StudyFailed(
+            f"{len(errors)} of its runs could not be done, such as {first} in {runs}: {why} "
+            "Call it again to try them again."
         )
+    found = [(job, result_of(job, runs)) for job in jobs]
     results = [result for _, result in found if result is not None]
     told, claims = tell(study, results, scale=scale, seeds=seeds)
     root.mkdir(parents=True, exist_ok=True)
@@ -57,6 +81,15 @@ def run_study(
     if jobs:
         write_table(runs)
     return claims
+
+
+def _remark(result: dict[str, Any] | None) -> str:
+    """What is to be said of a run that has ended."""
+    if result is None:
+        return ""
+    if result["state"] == "failed":
+        return f"failed: {result['message']}"
+    return f"begun anew: {result['redone']}" if result.get("redone") else ""
 
 
 def tell(
@@ -79,16 +112,29 @@ def tell(
         "seeds": list(seeds),
         "claims": [dataclasses.asdict(claim) for claim in claims],
         "table": table,
-        "data": sorted({result["data"] for result in results} - {""}),
+        "data": remarks_on_data(results),
         "numbers": numbers,
     }
     return told, claims
 
 
+def remarks_on_data(results: Sequence[dict[str, Any]]) -> list[str]:
+    """What is to be said of the data: that there is not all of it, or that it is not the same."""
+    labels = {result["data"] for result in results}
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for result in results:
+        if digest := result.get("environment", {}).get("data_digest"):
+            about = result["config"]
+            kinds.setdefault((about["task"], about["scale"]), set()).add(digest)
+    mixed = [task for (task, _), found in kinds.items() if len(found) > 1]
+    return [
+        *sorted(labels - {""}),
+        *(f"not all runs of {task} have seen the same data" for task in mixed),
+    ]
+
+
 def draw(study: AbstractStudy, numbers: dict[str, Any], root: Path) -> None:
     """The figure, for screens and for print."""
-    from .print import figure_of
+    from .print import save
 
-    figure = figure_of(study.chart(numbers))
-    for suffix, options in {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 150}}.items():
-        figure.savefig(root / f"{study.name}.{suffix}", **options)
+    save(study.chart(numbers), root / study.name)

@@ -26,6 +26,11 @@ def quotients(above: Sequence[float], below: Sequence[float]) -> list[float]:
     return [a / b for a, b in zip(above, below, strict=True)]
 
 
+def percent_more(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    """By how many percent losses are higher than others, seed by seed; they may be negative."""
+    return [100 * (a - b) / abs(b) for a, b in zip(above, below, strict=True)]
+
+
 def median(values: Iterable[float]) -> float:
     """Of some numbers; not a number if there are none, or one of them is not."""
     values = list(values)
@@ -36,7 +41,7 @@ def spread(values: Sequence[float]) -> str:
     """The mean, and the standard deviation if there are several, to as many decimals."""
     middle, around = mean(values), deviation(values)
     if len(values) < 2 or not around > 0:
-        return f"{middle:.4g}"
+        return f"{middle:.3g}" if abs(middle) < 1000 else f"{middle:.0f}"
     decimals = max(0, 1 - math.floor(math.log10(around)))
     return f"{middle:.{decimals}f} ± {around:.{decimals}f}"
 

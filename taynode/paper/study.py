@@ -65,6 +65,10 @@ def all_of(*answers: bool | None) -> bool | None:
     return None if None in answers else True
 
 
+class StudyFailed(Exception):
+    """A study could not be done. The message says why."""
+
+
 class AbstractStudy(abc.ABC):
     """A figure or table of the paper.
 

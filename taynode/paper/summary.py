@@ -20,7 +20,7 @@ def write_summary(root: Path) -> Path:
     parts = [
         "# The paper, reproduced",
         "Written by `taynode paper run`. Spreads are standard deviations over seeds. A claim is "
-        "decided if all seeds say the same of it.",
+        "decided if all seeds say the same of it, unless it is about means over seeds.",
         _markdown(["study", "claim", "the paper", "measured", "verdict"], rows),
         *(_section(told) for told in studies),
     ]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import from_dict, RegularizerConfig, SolveConfig, TrainConfig
-from .arms import is_usable
+from .arms import is_usable, num_unsolved
 from .chart import Chart, Line, Panel
 from .statistics import spread
 from .study import AbstractStudy, Claim, seeds_agree, verdict
@@ -93,7 +93,7 @@ class AbstractTable(AbstractStudy):
             row["seeds"] = [result["config"]["seed"] for result in done]
             for column, name in self.columns.items():
                 row[column] = [result["row"][name] for result in done]
-            row["unsolved"] = [float(result["row"].get("test_num_failed", 0)) for result in done]
+            row["unsolved"] = [float(num_unsolved(result)) for result in done]
             for name in dict.fromkeys(further):
                 known = [x["evaluations"].get(name) for x in done]
                 row[f"NFE {name}"] = [x["test_nfe"] for x in known if x is not None]
@@ -151,10 +151,13 @@ class AbstractTable(AbstractStudy):
 
 
 def column(numbers: dict[str, Any], arm: str, steps: int | None, name: str) -> dict[int, float]:
-    """The numbers of a column in a row, by seed."""
+    """The numbers of a column in a row, by seed; without evaluations of solves that gave up."""
     for row in numbers["rows"]:
         if row["model"] == arm and row["steps"] == steps:
-            return dict(zip(row["seeds"], row[name], strict=True))
+            known = dict(zip(row["seeds"], row[name], strict=True))
+            unsolved = dict(zip(row["seeds"], row["unsolved"], strict=True))
+            is_count = name.startswith("NFE")
+            return {seed: x for seed, x in known.items() if not (is_count and unsolved[seed])}
     raise KeyError(f"There is no row {arm!r} with {steps} steps.")
 
 

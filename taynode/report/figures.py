@@ -3,8 +3,9 @@
 Colors are names, such as `@g1` or `@g1:0.2`, which the page replaces by those of its theme.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .formats import fixed, is_number, number
@@ -15,6 +16,11 @@ from .headline import quality
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "bowtie")
 BAND = ("test_nfe_q05", "test_nfe_q95")
 Figure = dict[str, Any]
+
+
+def short(values: Iterable[float]) -> list[float | None]:
+    """Four digits are more than a screen shows; where there is no number, there is a hole."""
+    return [float(f"{x:.4g}") if math.isfinite(x) else None for x in values]
 
 
 def base_layout(x_title: str, y_title: str, **more: Any) -> dict[str, Any]:

@@ -110,6 +110,12 @@ def _training(groups: list[Group]) -> list[tuple[str, str, str, Any]]:
             nfe_figure(groups),
         ),
         ("training-loss", "Loss", describe(groups, "test_loss"), metric_figure(groups, "loss")),
+        (
+            "training-mse",
+            "Mean square error",
+            describe(groups, "test_mse"),
+            metric_figure(groups, "mse"),
+        ),
         ("training-error", "Error", describe(groups, "test_error"), metric_figure(groups, "error")),
     ]
     return [entry for entry in found if entry[3] is not None]

@@ -4,12 +4,12 @@ import base64
 import functools
 import gzip
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 from ..training.config import ConfigError
+from ..training.records import drafted
 from . import palette
 
 
@@ -54,9 +54,8 @@ def render_page(template: str, content: dict[str, Any], file: Path) -> Path:
         library=_packed(plotly.offline.get_plotlyjs()),
     )
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f"{file.name}.tmp")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, file)
+    with drafted(file) as draft:
+        draft.write_text(text, encoding="utf-8")
     return file
 
 

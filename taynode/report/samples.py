@@ -33,6 +33,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ..training.records import drafted
+
 
 SAMPLES = "samples.npz"
 DEFAULT_ORDER = 3
@@ -54,12 +56,10 @@ def sheet(images: np.ndarray) -> np.ndarray:
 def write_samples(directory: Path, arrays: dict[str, np.ndarray]) -> Path:
     """Write the file of a run, at once or not at all."""
     file = Path(directory) / SAMPLES
-    draft = file.with_name(f"{SAMPLES}.tmp")
-    with open(draft, "wb") as stream:
+    with drafted(file) as draft, open(draft, "wb") as stream:
         np.savez(stream, **arrays)  # pyright: ignore[reportArgumentType]
         stream.flush()
         os.fsync(stream.fileno())
-    os.replace(draft, file)
     return file
 
 

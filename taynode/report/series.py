@@ -47,13 +47,17 @@ def series_arrays(
         return found.predicted[..., channels]
 
     mean = np.asarray(predict(model))
+    # States that a failed solve has not come to are infinite.
+    mean = np.where(np.isfinite(mean), mean, np.nan)
     # As it would be observed: with noise at equally likely places, so that the band is smooth.
     noise = [NormalDist().inv_cdf((i + 0.5) / NUM_NOISE) for i in range(NUM_NOISE)]
     drawn = np.concatenate([mean + model.noise_std * x for x in noise])
     low, high = np.quantile(drawn, QUANTILES, axis=0)
     names = task.channel_names or [f"channel {i + 1}" for i in range(mask.shape[-1])]
     bottom, top = task.channel_range or (np.zeros(mask.shape[-1]), np.ones(mask.shape[-1]))
-    to_units = lambda x: bottom[channels] + x * (top - bottom)[channels]
+    # Constant channels were only shifted.
+    width = np.where(top > bottom, top - bottom, 1.0)
+    to_units = lambda x: bottom[channels] + x * width[channels]
     length, unit = task.duration
     return {
         "series_times": length * np.asarray(times),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .figures import base_layout, Figure
+from .figures import base_layout, Figure, short
 from .groups import Group
 from .runs import Run
 
@@ -15,43 +15,68 @@ NEEDED = {f"series_{name}" for name in NAMES}
 
 
 def series_panels(groups: Sequence[Group]) -> list[tuple[Group, str, Figure]]:
-    """For each series and channel a panel of each group, with a common axis."""
+    """For each series and channel a panel of each group that shows it, with a common axis."""
     drawn = [
         (group, run)
         for group in groups
         if (run := next((run for run in group.runs if NEEDED <= run.samples.keys()), None))
     ]
-    if not drawn:
-        return []
     panels = []
-    first = drawn[0][1].samples
-    for i in range(len(first["series_values"])):
-        for j, name in enumerate(first["series_names"].tolist()):
-            bounds = _bounds([run.samples for _, run in drawn], i, j)
-            panels += [
-                (group, f"{name}, series {i + 1}", _panel(group, run, i, j, bounds))
-                for group, run in drawn
-            ]
+    for alike in _alike(drawn):
+        first = alike[0][1].samples
+        for i in range(len(first["series_values"])):
+            for j, name in enumerate(first["series_names"].tolist()):
+                bounds = _bounds([run.samples for _, run in alike], i, j)
+                panels += [
+                    (group, f"{name}, series {i + 1}", _panel(group, run, i, j, bounds))
+                    for group, run in alike
+                ]
     return panels
 
 
-def _bounds(samples: Sequence[dict[str, np.ndarray]], i: int, j: int) -> list[float]:
+def _alike(drawn: Sequence[tuple[Group, Run]]) -> list[list[tuple[Group, Run]]]:
+    """Those together that show the same series; other tasks and scales have others."""
+    found: list[list[tuple[Group, Run]]] = []
+    for each in drawn:
+        for others in found:
+            if _same_series(each[1].samples, others[0][1].samples):
+                others.append(each)
+                break
+        else:
+            found.append([each])
+    return found
+
+
+def _same_series(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+    # Runs in single and double precision show the same, up to rounding.
+    return np.array_equal(a["series_names"], b["series_names"]) and all(
+        a[name].shape == b[name].shape
+        and np.allclose(a[name], b[name], rtol=1e-3, atol=1e-6, equal_nan=True)
+        for name in ("series_times", "series_values")
+    )
+
+
+def _bounds(samples: Sequence[dict[str, np.ndarray]], i: int, j: int) -> list[float | None]:
     names = ("series_values", "series_low", "series_high")
     every = np.concatenate([x[name][i, :, j] for x in samples for name in names])
-    low, high = np.nanmin(every), np.nanmax(every)
+    every = every[np.isfinite(every)]
+    low, high = (every.min(), every.max()) if len(every) else (0.0, 1.0)
     margin = 0.05 * (high - low)
-    return _short(np.array([low - margin, high + margin]))
+    return short(np.array([low - margin, high + margin]))
 
 
-def _panel(group: Group, run: Run, i: int, j: int, bounds: list[float]) -> Figure:
+def _panel(group: Group, run: Run, i: int, j: int, bounds: list[float | None]) -> Figure:
     known = {name: run.samples[f"series_{name}"] for name in NAMES}
     mean, low, high = (known[name][i, :, j] for name in ("mean", "low", "high"))
-    dense, color = _short(known["dense"]), f"@{group.color}"
+    dense, color = short(known["dense"]), f"@{group.color}"
+    # Where a solve has not come to, there is no band.
+    there = np.isfinite(low) & np.isfinite(high)
+    within = short(known["dense"][there])
     band: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines",
-        "x": dense + dense[::-1],
-        "y": _short(high) + _short(low)[::-1],
+        "x": within + within[::-1],
+        "y": short(high[there]) + short(low[there])[::-1],
         "fill": "toself",
         "fillcolor": f"{color}:0.2",
         "line": {"width": 0, "color": f"{color}:0"},
@@ -61,7 +86,7 @@ def _panel(group: Group, run: Run, i: int, j: int, bounds: list[float]) -> Figur
         "type": "scatter",
         "mode": "lines",
         "x": dense,
-        "y": _short(mean),
+        "y": short(mean),
         "line": {"color": color, "width": 2},
         "hovertemplate": "%{y:.3g} predicted<extra></extra>",
     }
@@ -70,8 +95,8 @@ def _panel(group: Group, run: Run, i: int, j: int, bounds: list[float]) -> Figur
         {
             "type": "scatter",
             "mode": "markers",
-            "x": _short(known["times"][which]),
-            "y": _short(values[which]),
+            "x": short(known["times"][which]),
+            "y": short(values[which]),
             "marker": {"color": "@ink", "size": 5, "symbol": symbol},
             "hovertemplate": f"%{{y:.3g}} {word}<extra></extra>",
         }
@@ -90,7 +115,3 @@ def _panel(group: Group, run: Run, i: int, j: int, bounds: list[float]) -> Figur
     )
     layout["yaxis"] = layout.get("yaxis", {}) | {"range": bounds}
     return {"data": [band, line, *dots], "layout": layout}
-
-
-def _short(values: np.ndarray) -> list[float]:
-    return [float(f"{value:.4g}") for value in values]

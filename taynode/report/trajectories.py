@@ -1,12 +1,11 @@
 """Figures of paths: where they go, how sharply they bend, where the solver steps."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .figures import base_layout, Figure, plain
+from .figures import base_layout, Figure, plain, short
 from .groups import Group
 from .views import Path, view_paths
 
@@ -103,8 +102,8 @@ def _shaded(path: Path, chosen: np.ndarray, shade: int) -> dict[str, Any]:
         for piece in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
             if len(piece):
                 part = slice(piece[0], piece[-1] + 2)
-                xs += [*_short(x[part]), None]
-                ys += [*_short(y[part]), None]
+                xs += [*short(x[part]), None]
+                ys += [*short(y[part]), None]
     return {
         "type": "scatter",
         "mode": "lines",
@@ -120,8 +119,8 @@ def _starts(path: Path) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": _short(first),
-        "y": _short(path.states[:, 0, 0 if path.is_line else 1]),
+        "x": short(first),
+        "y": short(path.states[:, 0, 0 if path.is_line else 1]),
         "hovertemplate": "start<extra></extra>",
         "marker": {"color": "@surface", "size": 5.5, "line": {"color": "@ink", "width": 1}},
     }
@@ -132,8 +131,8 @@ def _dots(path: Path, order: int) -> dict[str, Any]:
     for i, states in enumerate(path.states):
         times = path.steps[i][np.isfinite(path.steps[i])]
         at = [np.interp(times, path.times, column) for column in (*states.T, path.derivative[i])]
-        xs += _short(times if path.is_line else at[0])
-        ys += _short(at[0] if path.is_line else at[1])
+        xs += short(times if path.is_line else at[0])
+        ys += short(at[0] if path.is_line else at[1])
         who = f"sample {i + 1}" if path.labels is None else f"class {path.labels[i]}"
         texts += [
             f"{who}, step {j + 1} of {len(times)}<br>time {t:.3g}<br>derivative {order}: {d:.3g}"
@@ -149,8 +148,3 @@ def _dots(path: Path, order: int) -> dict[str, Any]:
         "hovertemplate": "%{text}<extra></extra>",
         "marker": {"color": "@ink", "size": 5.5, "line": {"color": "@surface", "width": 1}},
     }
-
-
-def _short(values: np.ndarray) -> list[float | None]:
-    """Four digits are more than a screen shows."""
-    return [float(f"{x:.4g}") if math.isfinite(x) else None for x in values.tolist()]

@@ -2,7 +2,6 @@
 
 import abc
 import dataclasses
-import json
 import os
 import queue
 import subprocess
@@ -12,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..training.config import positive
+from ..training.records import write_json
 from .plan import Job
+from .worker import ATTACHED
 
 
 COMPILED = ".compiled"
@@ -55,8 +56,10 @@ class LocalExecutor(AbstractExecutor):
         for job in jobs:
             waiting.put(job)
         running: set[subprocess.Popen] = set()
+        # With less of them, the system knows better which cores are idle.
+        pins = self.num_processes >= len(self.cores)
 
-        def work(core: int) -> None:
+        def work(core: int | None) -> None:
             while True:
                 try:
                     job = waiting.get_nowait()
@@ -70,7 +73,7 @@ class LocalExecutor(AbstractExecutor):
                 ended.put(done)
 
         for i in range(min(self.num_processes, len(jobs))):
-            core = self.cores[i % len(self.cores)]
+            core = self.cores[i % len(self.cores)] if pins else None
             threading.Thread(target=work, args=(core,), daemon=True).start()
         try:
             for _ in jobs:
@@ -83,29 +86,32 @@ class LocalExecutor(AbstractExecutor):
                 process.kill()
 
 
-def _run(job: Job, root: Path, core: int, running: set[subprocess.Popen]) -> Done:
+def _run(job: Job, root: Path, core: int | None, running: set[subprocess.Popen]) -> Done:
     directory = job.directory(root)
     directory.mkdir(parents=True, exist_ok=True)
-    file = directory / "job.json"
-    file.write_text(json.dumps(job.as_dict(), indent=2) + "\n")
-    command = [sys.executable, "-m", "taynode.sweep.worker", str(file), str(directory)]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **_environment(root)},
-    )
-    _pin(process.pid, core)
-    running.add(process)
-    _, errors = process.communicate()
-    running.discard(process)
-    if process.returncode == 0:
+    file, errors = directory / "job.json", directory / "error.txt"
+    write_json(file, job.as_dict())
+    command = [sys.executable, "-m", "taynode.sweep.worker", str(file), str(directory), ATTACHED]
+    with (
+        open(errors, "w") as stream,
+        subprocess.Popen(
+            command,
+            # Never written to: it ends when this process does, however that comes about.
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=stream,
+            env={**os.environ, **_environment(root)},
+        ) as process,
+    ):
+        running.add(process)
+        _pin(process.pid, core)
+        code = process.wait()
+        running.discard(process)
+    lines = errors.read_text(errors="replace").strip().splitlines()
+    if code == 0:
+        errors.unlink(missing_ok=True)
         return Done(job)
-    lines = errors.strip().splitlines()
-    (directory / "error.txt").write_text(errors)
-    return Done(job, lines[-1] if lines else f"exit code {process.returncode}")
+    return Done(job, lines[-1] if lines else f"exit code {code}")
 
 
 def _environment(root: Path) -> dict[str, str]:
@@ -127,8 +133,8 @@ def _cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def _pin(process: int, core: int) -> None:
-    if hasattr(os, "sched_setaffinity"):
+def _pin(process: int, core: int | None) -> None:
+    if core is not None and hasattr(os, "sched_setaffinity"):
         try:
             os.sched_setaffinity(process, {core})
         except ProcessLookupError:

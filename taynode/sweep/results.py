@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..training.records import replace_text
+from ..training.records import drafted, replace_text
 from .executor import AbstractExecutor
 from .plan import Job, job_from_dict
 from .worker import read_result, RESULT
@@ -24,16 +24,25 @@ def run_jobs(
     jobs: Sequence[Job], root: Path, executor: AbstractExecutor
 ) -> Iterator[tuple[Job, dict[str, Any] | None, str]]:
     """Do what has not been done yet: jobs, their results, and errors of those without any."""
-    unique = {job.identity: job for job in jobs}
-    missing = []
-    for job in unique.values():
+    known, missing = known_and_missing(jobs, root)
+    for job, result in known:
+        yield job, result, ""
+    for done in executor.execute(missing, root):
+        yield done.job, result_of(done.job, root), done.error
+
+
+def known_and_missing(
+    jobs: Sequence[Job], root: Path
+) -> tuple[list[tuple[Job, dict[str, Any]]], list[Job]]:
+    """Each job once: those that have been done, with their results, and those to do."""
+    known, missing = [], []
+    for job in {job.identity: job for job in jobs}.values():
         result = result_of(job, root)
         if result is None:
             missing.append(job)
         else:
-            yield job, result, ""
-    for done in executor.execute(missing, root):
-        yield done.job, result_of(done.job, root), done.error
+            known.append((job, result))
+    return known, missing
 
 
 def write_table(root: Path) -> Path:
@@ -49,11 +58,9 @@ def write_table(root: Path) -> Path:
         import polars
     except ModuleNotFoundError:
         return root / TABLE
-    draft = root / f".{PARQUET}"
-    polars.DataFrame([flat(result) for result in done], infer_schema_length=None).write_parquet(
-        draft
-    )
-    draft.replace(root / PARQUET)
+    table = polars.DataFrame([flat(result) for result in done], infer_schema_length=None)
+    with drafted(root / PARQUET) as draft:
+        table.write_parquet(draft)
     return root / TABLE
 
 
@@ -68,6 +75,7 @@ def _read(file: Path) -> dict[str, Any] | None:
 def flat(result: dict[str, Any]) -> dict[str, Any]:
     """A result as one row: settings, numbers and further evaluations, with dots in their names."""
     row = {name: result[name] for name in ("identity", "state", "message", "data")}
+    row["redone"] = result.get("redone", "")
     for part in ("config", "row", "evaluations"):
         row |= _flatten(result.get(part, {}), part)
     return row

@@ -1,10 +1,16 @@
-"""One job, in a process of its own: `python -m taynode.sweep.worker JOB.json DIRECTORY`."""
+"""One job, in a process of its own: `python -m taynode.sweep.worker JOB.json DIRECTORY`.
+
+With `--attached`, it ends as soon as its standard input does: when whoever started it is no more.
+"""
 
 import contextlib
 import importlib
 import json
+import os
 import shutil
 import sys
+import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +21,7 @@ from .plan import EvaluationConfig, Job, job_from_dict
 
 
 RESULT = "result.json"
+ATTACHED = "--attached"
 PARTS = {
     "identity",
     "job",
@@ -42,15 +49,33 @@ HISTORY = (
     "r2",
     "r3",
 )
+KEPT = ("job.json", ".lock", "error.txt")
 
 
-def main(words: list[str]) -> None:
+def main(words: list[str]) -> int:
     """Do a job: `result.json` in its directory says how it went."""
-    job, directory = job_from_dict(json.loads(Path(words[0]).read_text())), Path(words[1])
-    with _alone(directory):
-        # Whoever was here before may have done it.
-        if read_result(job, directory) is None:
-            write_json(directory / RESULT, do(job, directory))
+    if ATTACHED in words:
+        threading.Thread(target=_end_with_input, daemon=True).start()
+    try:
+        job, directory = job_from_dict(json.loads(Path(words[0]).read_text())), Path(words[1])
+        with alone(directory):
+            # Whoever was here before may have done it.
+            if read_result(job, directory) is None:
+                write_json(directory / RESULT, do(job, directory))
+    except Exception as error:
+        traceback.print_exc()
+        # The last line is what is shown.
+        sys.stderr.write(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}\n")
+        return 1
+    return 0
+
+
+def _end_with_input() -> None:
+    # Not by `sys.stdin`, whose lock Python would want in the end.
+    while os.read(0, 1):
+        pass
+    # At once: there are checkpoints to go on from.
+    os._exit(1)
 
 
 def read_result(job: Job, directory: Path) -> dict[str, Any] | None:
@@ -64,7 +89,7 @@ def read_result(job: Job, directory: Path) -> dict[str, Any] | None:
 
 
 @contextlib.contextmanager
-def _alone(directory: Path) -> Iterator[None]:
+def alone(directory: Path) -> Iterator[None]:
     """Wait until no other process works in a directory."""
     try:
         import fcntl
@@ -72,31 +97,43 @@ def _alone(directory: Path) -> Iterator[None]:
         yield
         return
     with open(directory / ".lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        # Not all file systems have locks.
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def do(job: Job, directory: Path) -> dict[str, Any]:
     """Train, or go on with it, and evaluate; a run that fails is a result, too."""
+    from ..tasks import find_task
     from ..training.checkpoints import CheckpointError, SaveError
     from ..training.failures import TrainingFailed
 
     told = job.as_dict()
     result = {"identity": job.identity, "job": told, "config": told["config"]}
     result |= {"state": "finished", "message": ""}
+    run = RunDirectory(directory)
+    # If there is no such task, that is not the fault of what is there.
+    find_task(job.config.task)
+    if why := _why_not(job.config, run):
+        clear(directory)
+        result["redone"] = why
+    elif (directory / RESULT).exists():
+        result["redone"] = f"{RESULT} was damaged, or of other settings."
     try:
         try:
             _train(job.config, directory)
         except SaveError:
             raise
-        except (CheckpointError, ConfigError) as error:
-            # Nothing that is left of such a run can be trusted.
-            _clear(directory)
+        except CheckpointError as error:
+            # What cannot be read now may be sound.
+            if isinstance(error.__cause__, OSError):
+                raise
+            clear(directory)
             result["redone"] = str(error)
             _train(job.config, directory)
     except TrainingFailed as failure:
         result |= {"state": "failed", "message": str(failure)}
-    run = RunDirectory(directory)
     rows = run.rows()
     environment = run.environment()
     result["data"] = environment.pop("data", "")
@@ -112,17 +149,36 @@ def do(job: Job, directory: Path) -> dict[str, Any]:
                 result["evaluations"][evaluation.name] = told
             for name in job.measurements:
                 result["measured"][name] = _measure(name, directory)
-        except (ArithmeticError, ValueError, RuntimeError) as error:
-            # The model is no good; this must not keep the others from being told of.
+        except _no_good() as error:
+            # This must not keep the others from being told of.
             result |= {"state": "failed", "message": f"{type(error).__name__}: {error}"}
     return result
 
 
-def _clear(directory: Path) -> None:
+def _why_not(config: TrainConfig, run: RunDirectory) -> str:
+    """Why what is there of a run is of no use, if so."""
+    try:
+        same = not run.exists() or run.config() == config
+    except ConfigError as error:
+        return str(error)
+    # Also settings that were left at their defaults, which checkpoints are not known by.
+    return "" if same else "It was begun with other settings."
+
+
+def _no_good() -> tuple[type[Exception], ...]:
+    """What evaluations raise if the model is no good, and not the machine."""
+    import equinox as eqx
+    import numpy as np
+
+    return ArithmeticError, np.linalg.LinAlgError, eqx.EquinoxRuntimeError
+
+
+def clear(directory: Path) -> None:
+    """Remove what there is of a run."""
     for path in directory.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.name not in ("job.json", ".lock"):
+        elif path.name not in KEPT:
             path.unlink()
 
 
@@ -161,4 +217,4 @@ def _measure(name: str, directory: Path) -> Any:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

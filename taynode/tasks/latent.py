@@ -83,11 +83,12 @@ class AbstractLatent(AbstractTask):
     def summaries(self, samples: Any) -> dict[str, float]:
         """The errors per value that was not seen; before, they were per value of a series."""
         mean = lambda name: float(np.average(samples.metrics[name], weights=samples.weight))
-        return {
-            f"{name}_mse": mean(f"{name}_mse") / max(mean(f"{name}_share"), 1e-30)
-            for name in UNSEEN
-            if f"{name}_mse" in samples.metrics
-        }
+        out = {}
+        for name in UNSEEN:
+            if f"{name}_mse" in samples.metrics:
+                share = mean(f"{name}_share")
+                out[f"{name}_mse"] = mean(f"{name}_mse") / share if share > 0 else float("nan")
+        return out
 
     def initial_state(self, model: Any, batch: Any) -> Any:
         """Where the paths of the report begin: at the means of the initial states."""

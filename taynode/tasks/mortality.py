@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from ..data.errors import DataError
 from ..models.latent import LatentODE
 from ..models.recognition import TwoLayers
 from .base import Data, Outcome
@@ -36,6 +37,11 @@ class Mortality(Physionet):
     def load(self) -> Data:
         """The patients of `physionet`, with labels."""
         split = self.load_split()
+        if not all(np.any(part.labels >= 0) for part in (split.train, split.test)):
+            raise DataError(
+                f"{self.name} needs to know who died in hospital: got no Outcomes-a.txt and "
+                "Outcomes-b.txt. Put them where the patients are."
+            )
         self.values_per_patient = float(split.train.mask.sum() / len(split.train))
         parts = (LabeledSeries(x.values, x.mask, x.labels) for x in (split.train, split.test))
         return Data(*parts)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .checkpoints import Checkpoints
+from .checkpoints import CheckpointError, Checkpoints
 from .config import ConfigError, fingerprint, to_dict, TrainConfig
 from .failures import FailureCheck, TrainingFailed
 from .interruption import Interruption
-from .records import RunDirectory
+from .records import METRICS, RunDirectory
 from .running import Training
 
 
@@ -68,7 +68,12 @@ def train(
         )
     training = Training(config, task)
     if not directory.exists():
-        directory.create(config, task.data_label)
+        directory.create(config, task.data_label, training.data_digest)
+    elif directory.environment().get("data_digest") not in (None, training.data_digest):
+        raise CheckpointError(
+            f"The run in {directory.path} was begun on other data than there is now. Bring that "
+            "back to go on with it, or begin another."
+        )
     checkpoints = Checkpoints(
         directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )
@@ -79,6 +84,7 @@ def train(
         training.compile_seconds = restored.info["compile_seconds"]
     step = None if restored is None else restored.step
     directory.truncate(-1 if step is None else step)
+    _check_rows(directory, [s for s in training.evaluate_at if step is not None and s <= step])
     directory.set_status("running")
     loop = _Loop(training, directory, checkpoints, watch)
     try:
@@ -93,6 +99,16 @@ def train(
     _write_samples(training, directory)
     directory.set_status("finished", step=training.num_steps)
     return directory
+
+
+def _check_rows(directory: RunDirectory, expected: list[int]) -> None:
+    """Whether all evaluations before a checkpoint are there, as they were when it was made."""
+    if (found := [row["step"] for row in directory.rows()]) != expected:
+        lost = ", ".join(str(s) for s in expected if s not in found) or "none"
+        raise CheckpointError(
+            f"{directory.path / METRICS} is damaged: it lacks the evaluations of steps {lost}. "
+            "Bring it back from a copy, or begin another run."
+        )
 
 
 class _Loop:

@@ -35,10 +35,11 @@ class RunDirectory:
         """Where checkpoints are."""
         return self.path / "checkpoints"
 
-    def create(self, config: TrainConfig, data_label: str = "") -> None:
-        """Make the directory and store the configuration, and what is special about the data."""
+    def create(self, config: TrainConfig, data_label: str = "", data_digest: str = "") -> None:
+        """Store the configuration, what is special about the data, and by what it is known."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / ENVIRONMENT, environment() | {"data": data_label})
+        data = {"data": data_label, "data_digest": data_digest}
+        write_json(self.path / ENVIRONMENT, environment() | data)
         # Last, since a run is there when this file is.
         write_json(self.path / CONFIG, to_dict(config))
 
@@ -96,7 +97,7 @@ class RunDirectory:
 def _complete_rows(file: Path) -> Iterator[dict[str, Any]]:
     if not file.exists():
         return
-    for line in file.read_text().splitlines():
+    for line in file.read_text(errors="replace").splitlines():
         try:
             yield json.loads(line)
         except json.JSONDecodeError:
@@ -110,12 +111,21 @@ def write_json(file: Path, value: Any) -> None:
 
 def replace_text(file: Path, text: str) -> None:
     """Replace a file's contents at once or not at all."""
-    draft = file.with_name(file.name + ".tmp")
-    with naming(file), open(draft, "w") as stream:
+    with naming(file), drafted(file) as draft, open(draft, "w") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
-    os.replace(draft, file)
+
+
+@contextlib.contextmanager
+def drafted(file: Path) -> Iterator[Path]:
+    """A file to be written, which then takes the place of another; no other process uses it."""
+    draft = file.with_name(f".{file.stem}.{os.getpid()}.tmp{file.suffix}")
+    try:
+        yield draft
+        os.replace(draft, file)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

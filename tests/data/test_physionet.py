@@ -127,6 +127,18 @@ def test_a_set_that_lacks_patients(folder):
         load_physionet()
 
 
+def test_outcomes_that_lack_patients(folder):
+    """Cut at the end of a line, the file looks sound."""
+    file = folder / "Outcomes-a.txt"
+    text = file.read_text()
+    file.write_text("".join(text.splitlines(keepends=True)[:11]))
+    with pytest.raises(DataError, match=r"Outcomes-a.txt is incomplete: it lacks 20 of the 30"):
+        load_physionet()
+    file.write_text(text + "100,1\n")
+    with pytest.raises(DataError, match=r"line 32 has patient 100 once more"):
+        load_physionet()
+
+
 def test_sets_that_are_not_there(folder):
     with pytest.raises(
         DataError, match=r"missing: got no set-c.tar.gz or .* https://physionet.org"

@@ -193,6 +193,31 @@ def test_padding_changes_nothing(moves):
     np.testing.assert_allclose(first, second, rtol=1e-9)
 
 
+@pytest.mark.parametrize("moves", [False, True])
+def test_order_within_ties_changes_nothing(moves):
+    """Rows of the same time may be in any order, also if they tell of the same channel."""
+    model = small(encoder=RecurrentEncoder(3, 4, moves=moves, key=KEY))
+    tied = Task()
+    tied.times = np.array([0.0, 0.2, 0.2, 0.2, 0.7, 0.7])
+    batch = series()
+    shuffled = jtu.tree_map(lambda x: x[:, jnp.array([0, 3, 1, 2, 5, 4])], batch)
+    run = eqx.filter_jit(
+        eqx.filter_value_and_grad(lambda model, batch: tied.loss(model, batch, Solve(), KEY).loss)
+    )
+    first, second = run(model, batch), run(model, shuffled)
+    for one, two in zip(jtu.tree_leaves(first), jtu.tree_leaves(second), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
+    # They are read as one row, with the means of what is there.
+    rows = [[0], [1, 2, 3], [4, 5]]
+    mask = jnp.stack([batch.mask[:, row].any(1) for row in rows], 1)
+    sums = [jnp.where(batch.mask, batch.values, 0.0)[:, row].sum(1) for row in rows]
+    counts = [jnp.maximum(batch.mask[:, row].sum(1), 1).astype(float) for row in rows]
+    means = jnp.stack(sums, 1) / jnp.stack(counts, 1)
+    expected = model.encoder(jnp.array([0.0, 0.2, 0.7]), means, mask)
+    for one, two in zip(model.encoder(jnp.asarray(tied.times), *batch), expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-9)
+
+
 def without_noise(model):
     """The noise of a draw depends on the shape of the batch: without any, it does not matter."""
     half = lambda x: x.at[..., x.shape[-1] // 2 :].set(0.0)
@@ -350,3 +375,9 @@ def test_errors_of_hidden_values_are_per_value():
     samples = SimpleNamespace(metrics=metrics, weight=np.array([2.0, 10.0]))
     # One hidden value with a squared error of 1, and two of 1 together.
     assert TASK.summaries(samples) == {"interpolation_mse": pytest.approx(2 / 3)}
+
+
+def test_errors_are_not_known_where_nothing_was_hidden():
+    metrics = {"interpolation_mse": np.zeros(2), "interpolation_share": np.zeros(2)}
+    samples = SimpleNamespace(metrics=metrics, weight=np.ones(2))
+    assert np.isnan(TASK.summaries(samples)["interpolation_mse"])

@@ -7,7 +7,7 @@ import pytest
 from taynode.paper import find_study, STUDIES
 from taynode.paper.chart import Chart, Heat, Line, Panel
 from taynode.paper.companion import write_companion
-from taynode.paper.print import figure_of
+from taynode.paper.print import figure_of, save
 from taynode.paper.run import tell
 from taynode.paper.screen import figures_of
 from taynode.training.config import ConfigError
@@ -107,8 +107,17 @@ def test_marks_for_print_and_for_the_page(tmp_path):
         low=0.1,
         high=10.0,
     )
-    figure_of(chart).savefig(tmp_path / "figure.svg")
-    assert "size" in (tmp_path / "figure.svg").read_text()
+    save(chart, tmp_path / "one.two")
+    save(chart, tmp_path / "again")
+    text = (tmp_path / "one.two.svg").read_text()
+    # Text that can be searched, and the same file each time.
+    assert ">size</text>" in text
+    assert text == (tmp_path / "again.svg").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".png") == [
+        "again.png",
+        "one.two.png",
+    ]
+    assert len(list(tmp_path.iterdir())) == 4
     first, second, third = figures_of(chart)
     assert first["data"][0]["name"] == "R<sub>2</sub>"
     assert first["layout"]["xaxis"]["type"] == "log"
@@ -122,5 +131,29 @@ def test_no_studies_and_broken_ones_are_named(tmp_path):
     with pytest.raises(ConfigError, match="has no studies; do some with"):
         write_companion(tmp_path, tmp_path / "page.html")
     (tmp_path / "fig1-toy.json").write_text('{"study": ')
-    with pytest.raises(ConfigError, match=r"fig1-toy\.json is not readable as JSON"):
+    (tmp_path / "fig3-training.json").write_text('{"study": "fig3-training"}')
+    with (
+        pytest.warns(UserWarning, match=r"fig1-toy\.json is left out"),
+        pytest.warns(UserWarning, match=r"fig3-training\.json is left out: it lacks claims"),
+        pytest.raises(ConfigError, match="has no studies"),
+    ):
         write_companion(tmp_path, tmp_path / "page.html")
+    # The others are shown; of what cannot be drawn, the rest.
+    study, numbers = numbers_of("fig10-nfe-variance")
+    told = {
+        "study": study.name,
+        "title": study.title,
+        "scale": "laptop",
+        "seeds": [0, 1, 2],
+        "claims": [vars(claim) for claim in study.claims(numbers)],
+        "table": [],
+        "data": [],
+        "numbers": {"of": "another version"},
+    }
+    (tmp_path / f"{study.name}.json").write_text(json.dumps(told))
+    with (
+        pytest.warns(UserWarning, match=r"fig10-nfe-variance cannot be drawn \(KeyError"),
+        pytest.warns(UserWarning, match="left out"),
+    ):
+        page = write_companion(tmp_path, tmp_path / "page.html")
+    assert "not monotone" in page.read_text()

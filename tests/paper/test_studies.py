@@ -5,9 +5,10 @@ import json
 import pytest
 
 from taynode.cli import main
+from taynode.cli.paper import Watch
 from taynode.paper import Claim, find_study, STUDIES
-from taynode.paper.run import run_study
-from taynode.sweep.executor import LocalExecutor
+from taynode.paper.run import Progress, remarks_on_data, run_study
+from taynode.sweep.executor import AbstractExecutor, Done, LocalExecutor
 from taynode.training.config import ConfigError
 
 
@@ -64,3 +65,84 @@ def test_figure_1_by_command(tmp_path, capsys):
     assert (tmp_path / "smoke" / "fig1-toy.png").exists()
     rows = (tmp_path / "smoke" / "runs" / "runs.jsonl").read_text().splitlines()
     assert [json.loads(row)["state"] for row in rows] == ["finished", "finished"]
+
+
+def test_time_left():
+    now = [100.0]
+    watch = Watch("study", at_once=2, clock=lambda: now[0])
+    assert watch.words(Progress(0, 20, 0)) == "study: 0 of 20 runs"
+    assert watch.words(Progress(10, 30, 10)) == "study: 10 of 30 runs have been done before"
+    # Two at a time, of ten minutes each: the second one ends just after the first.
+    now[0] += 600
+    assert watch.words(Progress(11, 30, 10)) == "study: 11 of 30 runs, 95 min left"
+    now[0] += 2
+    assert watch.words(Progress(12, 30, 10)) == "study: 12 of 30 runs, 90 min left"
+    assert watch.words(Progress(30, 30, 10, "failed: x")) == "study: 30 of 30 runs (failed: x)"
+
+
+class Broken(AbstractExecutor):
+    """Cannot do anything."""
+
+    num_processes = 1
+
+    def execute(self, jobs, root):
+        yield from (Done(job, "OSError: no space left") for job in jobs)
+
+
+def paper(*words):
+    with pytest.raises(SystemExit) as stop:
+        main(["paper", *words])
+    return stop.value.code
+
+
+def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("taynode.sweep.executor.LocalExecutor", lambda jobs: Broken())
+    words = "run", "fig1-toy", "fig2-solver-order", "--scale", "smoke", "--out", str(tmp_path)
+    assert paper(*words) == 1
+    told = capsys.readouterr()
+    assert "fig1-toy: 0 of 2 runs" in told.err
+    assert "could not be done, such as toy-" in told.err
+    assert "no space left" in told.err
+    assert (tmp_path / "smoke" / "fig2-solver-order.svg").exists()
+    assert not (tmp_path / "smoke" / "fig1-toy.json").exists()
+
+
+def test_bad_options_cost_nothing(tmp_path, capsys):
+    kept = tmp_path / "smoke" / "runs" / find_study("fig1-toy").jobs("smoke", [0])[0].identity
+    kept.mkdir(parents=True)
+    (kept / "result.json").write_text("{}")
+    words = "run", "fig1-toy", "--scale", "smoke", "--out", str(tmp_path), "--no-resume"
+    assert paper(*words, "--jobs", "0") == 2
+    assert "jobs" in capsys.readouterr().err
+    assert (kept / "result.json").exists()
+
+
+def test_to_begin_anew_is_to_forget(tmp_path, monkeypatch):
+    monkeypatch.setattr("taynode.sweep.executor.LocalExecutor", lambda jobs: Broken())
+    first, second = find_study("fig1-toy").jobs("smoke", [0])
+    runs = tmp_path / "smoke" / "runs"
+    for name in (first.identity, "another"):
+        (runs / name / "checkpoints").mkdir(parents=True)
+        (runs / name / "result.json").write_text("{}")
+    words = "run", "fig1-toy", "--scale", "smoke", "--out", str(tmp_path)
+    assert paper(*words, "--no-resume") == 1
+    assert [path.name for path in (runs / first.identity).iterdir()] == [".lock"]
+    assert (runs / "another" / "result.json").exists()
+    assert not (runs / second.identity).exists()
+
+
+def test_studies_are_listed(capsys):
+    assert not paper("list", "--json")
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(STUDIES)
+
+
+def test_data_that_is_not_all_the_same_is_told():
+    def result(data, digest):
+        config = {"task": "miniboone", "scale": "laptop"}
+        return {"data": data, "environment": {"data_digest": digest}, "config": config}
+
+    results = [result("partial", "a"), result("", "b"), result("partial", "a")]
+    expected = ["partial", "not all runs of miniboone have seen the same data"]
+    assert remarks_on_data(results) == expected
+    assert remarks_on_data(results[:1]) == ["partial"]
+    assert remarks_on_data([{**results[0], "environment": {}}]) == ["partial"]

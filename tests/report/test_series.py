@@ -1,5 +1,6 @@
 """What is shown of single series."""
 
+import json
 from types import SimpleNamespace
 
 import jax.random as jr
@@ -17,6 +18,8 @@ from taynode.training.config import SolveConfig
 
 KEY = jr.key(0)
 TIMES = np.linspace(0.0, 1.0, 9)
+# Arrays with an axis of series.
+EACH = {f"series_{name}" for name in ("values", "seen", "mean", "low", "high")}
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +79,33 @@ def test_groups_are_side_by_side(arrays):
     assert len(band["x"]) == 2 * len(line["x"])
     assert panels[0][2]["layout"]["xaxis"]["title"]["text"] == "Time, hours"
     assert series_panels([group_of({})]) == []
+
+
+def test_a_failed_solve_leaves_holes():
+    """What a solve has not come to is not drawn, and the page can be written."""
+    model = LatentODE(3, 4, width=5, depth=1, noise_std=0.1, key=KEY)
+    task = SimpleNamespace(times=TIMES, duration=(1.0, ""), channel_names=None, channel_range=None)
+    data = SeriesBatch(np.asarray(jr.uniform(KEY, (3, 9, 3))), np.ones((3, 9, 3), bool))
+    too_few = SolveConfig(rtol=1e-9, atol=1e-9, max_steps=2)
+    found = series_arrays(task, model, too_few, data)
+    assert np.isnan(found["series_mean"][:, -1]).all()
+    for _, _, figure in series_panels([group_of(found)]):
+        json.dumps(figure, allow_nan=False)
+        band, line, *_ = figure["data"]
+        assert line["y"][-1] is None
+        assert None not in band["y"]
+        assert len(band["x"]) == len(band["y"]) < 2 * len(line["x"])
+
+
+def test_other_series_are_drawn_apart(arrays):
+    """Those of another task, with other channels, or other patients of the same."""
+    found, _ = arrays
+    renamed = found | {"series_names": np.array(["D", "E"])}
+    fewer = {name: x[:1] if name in EACH else x for name, x in found.items()}
+    groups = [group_of(samples, i) for i, samples in enumerate([found, renamed, fewer, found])]
+    panels = series_panels(groups)
+    assert len(panels) == 2 * 3 * 2 + 3 * 2 + 2
+    drawn = [(group.color, title) for group, title, _ in panels]
+    assert drawn[:2] == [("series0", "A, series 1"), ("series3", "A, series 1")]
+    assert ("series1", "D, series 1") in drawn
+    assert [title for color, title in drawn if color == "series2"] == ["A, series 1", "B, series 1"]

@@ -69,7 +69,7 @@ def test_run_is_plain_files(finished):
     rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [0, 8, 16]
     assert [row["epoch"] for row in rows] == [0.0, 2.0, 4.0]
-    assert not list(path.rglob("*.tmp"))
+    assert not list(path.rglob("*.tmp*"))
     assert not list(path.rglob("*.pkl"))
 
 
