@@ -15,7 +15,7 @@ class Line:
     - `joined`, `dots`: whether a line is drawn, and whether its points are.
     - `x_error`, `y_error`: half lengths of error bars.
     - `values`: one for each point, for its color, on the scale of the chart.
-    - `width`: of the line, in points.
+    - `width`, `size`: of the line and of the dots, in points.
     """
 
     x: Sequence[Any]
@@ -28,6 +28,7 @@ class Line:
     y_error: Sequence[float] = ()
     values: Sequence[float] = ()
     width: float = 1.5
+    size: float = 4.0
 
 
 @dataclasses.dataclass(frozen=True)

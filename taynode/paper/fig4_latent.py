@@ -54,7 +54,7 @@ class LatentPaths(AbstractStudy):
                 x, y = np.array(states).T[:2]
                 marks.append(Line(x.tolist(), y.tolist(), color=i, dots=False, width=1.0))
                 at = [np.interp(steps, paths["times"], values).tolist() for values in (x, y)]
-                marks.append(Line(*at, color=i, joined=False))
+                marks.append(Line(*at, color=i, joined=False, size=2.5))
             title = f"{TITLES[name]}\nNFE per test patient {spread(told['nfe'])}"
             panels.append(Panel(marks, title, "first direction", "second direction"))
         return Chart(panels)

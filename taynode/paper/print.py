@@ -112,7 +112,7 @@ def _draw_line(axes: Any, line: Line) -> None:
         linestyle="-" if line.joined else "",
         linewidth=line.width,
         marker=marker,
-        markersize=4,
+        markersize=line.size,
         elinewidth=0.8,
     )
 

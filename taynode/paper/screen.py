@@ -56,7 +56,11 @@ def _line(line: Line, chart: Chart) -> list[Figure]:
         "showlegend": bool(line.label),
         "hoverinfo": "skip" if is_guide else "x+y+name" if line.label else "x+y",
         "line": {"color": color, "width": line.width},
-        "marker": {"color": color, "size": 6, "symbol": SYMBOLS[index % len(SYMBOLS)]},
+        "marker": {
+            "color": color,
+            "size": 1.5 * line.size,
+            "symbol": SYMBOLS[index % len(SYMBOLS)],
+        },
     }
     for name, error in (("error_x", line.x_error), ("error_y", line.y_error)):
         if len(error):

@@ -128,7 +128,11 @@ class AbstractTable(AbstractStudy):
         # One for each regularizer, whatever its weight and the way it is integrated.
         kinds = dict.fromkeys(_kind(arm) for arm, _ in self.rows)
         colors = {kind: i for i, kind in enumerate(kinds)}
-        names = [f"{row['model']}, {_word(row['steps'])}" for row in rows]
+        grids = {row["steps"] for row in rows}
+        names = [
+            f"{row['model']}, {_word(row['steps'])}" if len(grids) > 1 else row["model"]
+            for row in rows
+        ]
         names = [
             f"{name} (failed)" if not row["NFE"] else name
             for name, row in zip(names, rows, strict=True)

@@ -67,17 +67,25 @@ def on_other_data(directory):
     return "begun on other data"
 
 
-def test_what_cannot_be_trusted_is_done_again(done, task_job):
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        without_a_row,
+        pytest.param(without_checkpoints, marks=pytest.mark.slow),
+        pytest.param(on_other_data, marks=pytest.mark.slow),
+    ],
+)
+def test_what_cannot_be_trusted_is_done_again(done, task_job, spoil):
     before = json.loads((done / RESULT).read_text())
-    for spoil in (without_a_row, without_checkpoints, on_other_data):
-        (done / RESULT).unlink()
-        expected = spoil(done)
-        again = do(task_job, done)
-        assert expected in again["redone"], spoil.__name__
-        assert again["state"] == "finished"
-        assert again["row"]["test_loss"] == before["row"]["test_loss"]
-        write_json(done / RESULT, again)
-    # A damaged result alone is made from what else there is, and told.
+    (done / RESULT).unlink()
+    expected = spoil(done)
+    again = do(task_job, done)
+    assert expected in again["redone"]
+    assert again["state"] == "finished"
+    assert again["row"]["test_loss"] == before["row"]["test_loss"]
+
+
+def test_a_damaged_result_is_made_from_what_else_there_is(done, task_job):
     (done / RESULT).write_text("{")
     again = do(task_job, done)
     assert RESULT in again["redone"]

@@ -75,15 +75,14 @@ def test_everything_can_be_told_of_patients(folder):
     np.testing.assert_array_equal(timed.nfe, plain.nfe)
 
 
-@pytest.mark.parametrize("name", ["physionet", "physionet-ode-rnn"])
-def test_loss_of_patients(folder, name):
-    task, data = loaded(name)
+def test_loss_of_patients(folder):
+    task, data = loaded("physionet-ode-rnn")
     model, data = task.model(jr.key(0)), in_double_precision(data)
     loss = eqx.filter_jit(lambda model, data: task.loss(model, data, Solve(), jr.key(0)))
     outcome = loss(model, data)
     assert np.isfinite(outcome.loss)
     assert outcome.weight == 3 * 20
-    assert (model.encoder.drift is not None) == (name == "physionet-ode-rnn")
+    assert model.encoder.drift is not None
 
 
 def test_mortality_needs_outcomes(folder):
