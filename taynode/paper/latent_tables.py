@@ -19,7 +19,12 @@ class AbstractLatentTable(AbstractTable):
 
     unit: ClassVar[str] = "nats per value"
     smoke_grids: ClassVar[Sequence[int | None]] = (None,)
-    columns: ClassVar[dict[str, str]] = {**COLUMNS, "MSE": "test_mse"}
+    # Evaluations differ from series to series as well as from seed to seed.
+    columns: ClassVar[dict[str, str]] = {
+        **COLUMNS,
+        "std of NFE over series": "test_nfe_std",
+        "MSE": "test_mse",
+    }
     beside: ClassVar[EvaluationConfig]
 
     def evaluations(self, scale: str, steps: int | None) -> tuple[EvaluationConfig, ...]:
