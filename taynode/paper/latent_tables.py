@@ -37,19 +37,16 @@ class AbstractLatentTable(AbstractTable):
 
         Evaluations and seconds as parts of them, losses as what they have more, in percent.
         """
-        tight = f"NFE {r2_sweep.TIGHT.name}"
-        nfe = tight if tight in numbers["rows"][0] else "NFE"
         more = {}
         for name in ("loss", "MSE"):
             plain, regular = (column(numbers, x, None, name) for x in ("unregularized", arm))
             seeds = [seed for seed in regular if seed in plain]
             more[name] = percent_more([regular[x] for x in seeds], [plain[x] for x in seeds])
-        parts = {"NFE": nfe, "seconds": "seconds"}
-        return more | {key: ratios(numbers, name, arm) for key, name in parts.items()}
+        return more | {name: ratios(numbers, name, arm) for name in ("NFE", "seconds")}
 
 
 class OscillatorsTable(AbstractLatentTable):
-    """Unregularized, and R_2 of some weights."""
+    """Unregularized, R_2 of some weights, and R_3."""
 
     name: ClassVar[str] = "oscillators"
     title: ClassVar[str] = "Oscillators: what R_2 saves in a latent ODE, and what it costs"
@@ -59,8 +56,10 @@ class OscillatorsTable(AbstractLatentTable):
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
         **{
-            f"R_2, weight {w:g}": RegularizerConfig("r2", w, per_row=True) for w in (0.01, 0.1, 1.0)
+            f"R_2, weight {w:g}": RegularizerConfig("r2", w, per_row=True)
+            for w in (0.01, 0.1, 0.2, 1.0)
         },
+        "R_3, weight 0.002": RegularizerConfig("r3", 0.002, per_row=True),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
 
@@ -69,18 +68,24 @@ class OscillatorsTable(AbstractLatentTable):
         out = []
         for arm in list(self.arms)[1:]:
             part = self.changes(numbers, arm)
+            # Unregularized losses are a matter of the seed, so their means are compared.
+            losses = [column(numbers, x, None, "loss").values() for x in ("unregularized", arm)]
+            (more,) = percent_more([mean(losses[1])], [mean(losses[0])])
+            beside = f"NFE {self.beside.name}"
+            at_other = ratios(numbers, beside, arm) if beside in numbers["rows"][0] else []
             out.append(
                 Claim(
-                    f"{arm}: half of the evaluations for at most 3 % more loss",
+                    f"{arm}: half of the evaluations for at most 3 % more loss, as means over seeds",
                     "",
-                    f"{spread(part['NFE'])} of the evaluations at a tolerance of 1.4e-8 for "
-                    f"{spread(part['loss'])} % loss and {spread(part['MSE'])} % mean square error, "
-                    f"in {median(part['seconds']):.2f} of the training time",
+                    f"{spread(part['NFE'])} of the evaluations"
+                    + (f" (at 1.4e-8, {spread(at_other)})" if at_other else "")
+                    + f" for {more:+.0f} % test loss ({spread(part['loss'])} % by seed) and "
+                    f"{spread(part['MSE'])} % mean square error, in "
+                    f"{median(part['seconds']):.2f} of the training time",
                     verdict(
-                        all_of(
-                            seeds_agree(part["NFE"], at_most=0.5),
-                            seeds_agree(part["loss"], at_most=3.0),
-                        )
+                        mean(part["NFE"]) <= 0.5 and more <= 3 if len(part["NFE"]) > 1 else None,
+                        mean(part["NFE"]),
+                        more,
                     ),
                     is_ours=True,
                 )
