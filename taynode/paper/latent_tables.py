@@ -75,7 +75,7 @@ class OscillatorsTable(AbstractLatentTable):
             at_other = ratios(numbers, beside, arm) if beside in numbers["rows"][0] else []
             out.append(
                 Claim(
-                    f"{arm}: half of the evaluations for at most 3 % more loss, as means over seeds",
+                    f"{arm}: half the evaluations for at most 3 % more loss, as means over seeds",
                     "",
                     f"{spread(part['NFE'])} of the evaluations"
                     + (f" (at 1.4e-8, {spread(at_other)})" if at_other else "")
