@@ -1,4 +1,4 @@
-"""A task of one's own, for `taynode train own_task:Spiral --regularizer r3 --weight 1e-3`."""
+"""A task of one's own, for `taynode train own_task:Spiral --regularizer r3 --weight 1e-3` here."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -45,7 +45,7 @@ def train(
     Parameters
     ----------
     task
-        toy, digits, mnist, or module:Class for a task of your own.
+        Such as digits, density2d or physionet, or module:Class for a task of your own.
     regularizer
         none, r1 to r8, kinetic, jacobian, rnode or directional.
     weight
