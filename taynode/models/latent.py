@@ -119,7 +119,7 @@ class LatentODE(eqx.Module):
 
         **Arguments:**
 
-        - `times`: of the observations, none before the last one, `(num_times,)`, between 0 and 1.
+        - `times`: of the observations, in order, ties allowed, `(num_times,)`, between 0 and 1.
         - `values`: `(num_series, num_times, num_channels)`; anything where they are masked.
         - `mask`: of the same shape, what is observed.
         - `solve`: how to solve; with Dopri5 at a tolerance of 1e-5 by default.

@@ -134,7 +134,7 @@ class RecurrentEncoder(eqx.Module):
 
         **Arguments:**
 
-        - `times`: of the observations, none before the last one, `(num_times,)`.
+        - `times`: of the observations, in order, ties allowed, `(num_times,)`.
         - `values`: `(num_series, num_times, num_channels)`; anything where they are masked.
         - `mask`: of the same shape, what is observed.
         """

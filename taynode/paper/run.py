@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..sweep.executor import AbstractExecutor
-from ..sweep.results import known_and_missing, result_of, write_table
+from ..sweep.results import known_and_missing, result_of, run_jobs, write_table
 from ..training.records import write_json
 from .arms import MissingRuns
 from .study import AbstractStudy, Claim, StudyFailed
@@ -60,11 +60,10 @@ def run_study(
     tell_watch = watch or (lambda progress: None)
     if jobs:
         tell_watch(Progress(so_far, total, so_far))
-    for count, done in enumerate(executor.execute(missing, runs), start=so_far + 1):
-        result = result_of(done.job, runs)
+    for count, (job, result, error) in enumerate(run_jobs(missing, runs, executor), so_far + 1):
         if result is None:
-            errors[done.job.identity] = done.error or "it has left no result"
-        tell_watch(Progress(count, total, so_far, done.error or _remark(result)))
+            errors[job.identity] = error or "it has left no result"
+        tell_watch(Progress(count, total, so_far, error or _remark(result)))
     if errors:
         first, why = next(iter(errors.items()))
         raise StudyFailed(
