@@ -4,6 +4,7 @@ The jaxtyping and beartype hook is installed by an option in `pyproject.toml`, b
 imported.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -21,6 +22,8 @@ os.environ["XLA_FLAGS"] = " ".join(
         "--xla_llvm_disable_expensive_passes=true",
     ]
 )
+# Each operation of a program would carry the whole stack of whoever wrote it.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "1")
 
 import hypothesis
 import jax
@@ -49,6 +52,13 @@ hypothesis.settings.load_profile("taynode-ci" if os.environ.get("CI") else "tayn
 # by default. XLA crashes when there are none left, after some hundreds of tests.
 MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 30_000, 20
 _finished = 0
+
+
+def pytest_collection_finish():
+    """Look for garbage less often: tracing makes millions of objects that are none."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_unconfigure():

@@ -64,10 +64,10 @@ class Arm(NamedTuple):
 
     def values(self, name: str, evaluation: str | None = None) -> dict[int, float]:
         """A number of each run, from its last row or from a further evaluation."""
-        return {
-            seed: (result["row"] if evaluation is None else result["evaluations"][evaluation])[name]
-            for seed, result in self.results.items()
-        }
+        at = lambda result: (
+            result["row"] if evaluation is None else result["evaluations"][evaluation]
+        )
+        return {seed: float(at(result)[name]) for seed, result in self.results.items()}
 
     def listed(self, name: str, evaluation: str | None = None) -> list[float]:
         """The same without the seeds."""

@@ -14,6 +14,7 @@ class Line:
     - `color`: which of the colors, from 0; -1 is gray, for what is only a guide.
     - `joined`, `dots`: whether a line is drawn, and whether its points are.
     - `x_error`, `y_error`: half lengths of error bars.
+    - `x_band`: half the width of a band around the line, at each point.
     - `values`: one for each point, for its color, on the scale of the chart.
     - `width`, `size`: of the line and of the dots, in points.
     """
@@ -26,6 +27,7 @@ class Line:
     dots: bool = True
     x_error: Sequence[float] = ()
     y_error: Sequence[float] = ()
+    x_band: Sequence[float] = ()
     values: Sequence[float] = ()
     width: float = 1.5
     size: float = 4.0
@@ -63,7 +65,7 @@ class Panel:
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """Panels side by side.
+    """Panels, side by side as long as there is room.
 
     - `share_y`: whether they have one y axis.
     - `values`: what the colors of values mean; these are on a logarithmic scale, from `low` to

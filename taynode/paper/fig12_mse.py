@@ -7,7 +7,7 @@ from ..sweep.plan import Job
 from . import r2_sweep
 from .arms import arms_of, paired
 from .chart import Chart, Panel
-from .fronts import Front, front_of, in_words, save_the_same
+from .fronts import Front, front_of, in_words, save_the_same, SPLITS
 from .study import AbstractStudy, Claim, verdict
 
 
@@ -38,10 +38,11 @@ class MeanSquareError(AbstractStudy):
     def chart(self, numbers: dict[str, Any]) -> Chart:
         """Both errors over evaluations."""
         marks = [
-            Front(**front).line(f"{split} data", i)
+            mark
             for i, (split, front) in enumerate(numbers["mse"].items())
+            for mark in Front(**front).marks(f"{SPLITS[split]} data", i + 1)
         ]
-        return Chart([Panel(marks, x="NFE per test patient", y="mean square error")])
+        return Chart([Panel(marks, x="NFE per test patient", y="more mean square error, %")])
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """It is as for the loss."""

@@ -59,7 +59,7 @@ class Toy(AbstractStudy):
             ):
                 marks.append(Line(times, states, values=derivative))
                 at = np.interp(steps, times, states).tolist()
-                marks.append(Line(steps, at, joined=False))
+                marks.append(Line(steps, at, joined=False, size=1.6))
             title = f"{TITLES[name]}\nNFE {spread(numbers[name]['nfe'])}"
             panels.append(Panel(marks, title, "time", "" if panels else "z"))
         label = "size of the third derivative"

@@ -37,13 +37,15 @@ class SolverOrder(AbstractStudy):
     def chart(self, numbers: dict[str, Any]) -> Chart:
         """The paper's heat map: by how much steps rise from one degree to the next."""
         steps = numbers["steps"]
+        rises = zip(*(_rises(x) for x in steps.values()), strict=True)
         heat = Heat(
-            [_rises(x) for x in steps.values()],
+            [list(row) for row in rises],
+            [f"{name.rstrip('12345').replace('_', '-')} {SOLVERS[name][0]}" for name in steps],
             [f"{k - 1} to {k}" for k in POWERS[1:]],
-            [f"{name} ({SOLVERS[name][0]})" for name in steps],
         )
         title = "Rise of the number of steps, as a share of all rises"
-        return Chart([Panel([heat], title, "degree K of the trajectory", "solver (order)")])
+        x, y = "solver and its order (heun at 1e-5)", "degree K of the trajectory"
+        return Chart([Panel([heat], title, x, y)])
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Steps are few below the order and many from there on."""

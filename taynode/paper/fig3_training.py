@@ -12,6 +12,8 @@ from .study import AbstractStudy, all_of, Claim, seeds_agree, verdict
 
 
 WEIGHTS = (1e-2, 1.0)
+# Half a percentage point of training error; a little more, since shares of images are rounded.
+MOST = 0.5001
 
 
 class Training(AbstractStudy):
@@ -70,18 +72,20 @@ class Training(AbstractStudy):
                 max(b / a for a, b in zip(x[1:], y[1:], strict=True))
                 for x, y in zip(plain["test_nfe"], regular["test_nfe"], strict=True)
             ]
-            errors = [
-                100 * (y[-1] - x[-1])
+            more = [
+                [100 * (b - a) for a, b in zip(x[1:], y[1:], strict=True)]
                 for x, y in zip(plain["train_error"], regular["train_error"], strict=True)
             ]
+            errors, worst = [x[-1] for x in more], [max(x) for x in more]
             claims.append(
                 Claim(
-                    f"{label}: fewer throughout training, at nearly the same training error",
+                    f"{label}: fewer throughout training, at nearly the same final training error",
                     "seen in the figure",
                     f"at most {spread(nfe)} of the unregularized evaluations at any time, and "
-                    f"{spread(errors)} percentage points more wrong in the end",
+                    f"{spread(errors)} percentage points more wrong in the end, at most "
+                    f"{spread(worst)} on the way",
                     verdict(
-                        all_of(seeds_agree(nfe, at_most=0.999), seeds_agree(errors, at_most=0.5))
+                        all_of(seeds_agree(nfe, at_most=0.999), seeds_agree(errors, at_most=MOST))
                     ),
                 )
             )

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 from ..sweep.plan import Job
 from . import mnist_sweep, r2_sweep
 from .arms import arms_of
-from .chart import Chart, Panel
-from .fronts import Front, front_of, in_words
+from .chart import Chart, Line, Panel
+from .fronts import Front, front_of, in_words, SPLITS
+from .statistics import mean
 from .study import AbstractStudy, Claim, seeds_agree, verdict
 
 
@@ -50,20 +51,14 @@ class Pareto(AbstractStudy):
 
     def chart(self, numbers: dict[str, Any]) -> Chart:
         """A panel for each task."""
-        return Chart(
-            [
-                Panel(
-                    [
-                        Front(**front).line(f"{split} loss", i)
-                        for i, (split, front) in enumerate(fronts.items())
-                    ],
-                    TITLES[task],
-                    "NFE per test sample",
-                    "loss",
-                )
-                for task, fronts in numbers.items()
-            ]
-        )
+        panels = []
+        for task, fronts in numbers.items():
+            half = mean(Front(**fronts["train"]).nfe[0].values()) / 2
+            marks = [Line([half, half], [0, 5], "half of the evaluations, 5 %", -1)]
+            for i, (split, front) in enumerate(fronts.items()):
+                marks += Front(**front).marks(f"{SPLITS[split]} loss", i + 1)
+            panels.append(Panel(marks, TITLES[task], "NFE per test sample", "more loss, %"))
+        return Chart(panels)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """How many evaluations can be saved for a little loss."""

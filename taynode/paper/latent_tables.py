@@ -25,12 +25,8 @@ class AbstractLatentTable(AbstractTable):
         "std of NFE over series": "test_nfe_std",
         "MSE": "test_mse",
     }
+    # At the tolerance that the task's own settings do not have.
     beside: ClassVar[EvaluationConfig]
-
-    def evaluations(self, scale: str, steps: int | None) -> tuple[EvaluationConfig, ...]:
-        """At the tolerance that the task's own settings do not have, in double precision."""
-        del steps
-        return () if scale == "smoke" else (self.beside,)
 
     def changes(self, numbers: dict[str, Any], arm: str) -> dict[str, list[float]]:
         """Each column of a regularized arm, relative to that of the unregularized one, by seed.

@@ -27,7 +27,8 @@ STYLE = {
     # The same file every time.
     "svg.hashsalt": "taynode",
 }
-PANEL_WIDTH = {1: 5.5, 2: 4.2, 3: 3.4}
+# In inches, by the number of columns.
+PANEL_WIDTH = {1: 5.5, 2: 4.2, 3: 3.2}
 
 
 def save(chart: Chart, stem: Path) -> None:
@@ -37,7 +38,10 @@ def save(chart: Chart, stem: Path) -> None:
     figure = figure_of(chart)
     # Some of the style is only looked at now.
     with mpl.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
-        for suffix, options in {".svg": {"metadata": {"Date": None}}, ".png": {"dpi": 150}}.items():
+        for suffix, options in {
+            ".svg": {"metadata": {"Date": None}, "dpi": 200},
+            ".png": {"dpi": 150},
+        }.items():
             with drafted(stem.with_name(stem.name + suffix)) as draft:
                 figure.savefig(draft, **options)
 
@@ -49,18 +53,41 @@ def figure_of(chart: Chart) -> Any:
 
     with mpl.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         count = len(chart.panels)
-        width = PANEL_WIDTH.get(count, 2.9)
-        figure = Figure(figsize=(width * count, chart.height), layout="constrained")
-        axes = figure.subplots(1, count, sharey=chart.share_y, squeeze=False)[0]
+        columns = count if count <= 3 else 2 if count == 4 else 3
+        rows = -(-count // columns)
+        size = PANEL_WIDTH[columns] * columns, chart.height * rows
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(rows, columns, sharey=chart.share_y, squeeze=False)
+        axes, unused = list(grid.flat[:count]), list(grid.flat[count:])
         shades = _shades(chart) if chart.values else None
         for one, panel in zip(axes, chart.panels, strict=True):
             _draw_panel(one, panel, shades)
-        handles, labels = axes[0].get_legend_handles_labels()
-        if handles:
-            axes[0].legend(handles, labels)
+        if chart.share_y:
+            for one in axes:
+                if one not in grid[:, 0]:
+                    one.set_ylabel("")
+        for one in unused:
+            one.set_axis_off()
+        _draw_legends(figure, axes)
         if shades is not None:
-            figure.colorbar(shades, ax=list(axes), label=chart.values)
+            figure.colorbar(shades, ax=axes, label=chart.values)
     return figure
+
+
+def _draw_legends(figure: Any, axes: list[Any]) -> None:
+    """One above all panels if they have the same, where it covers nothing; else each its own."""
+    found = [one.get_legend_handles_labels() for one in axes]
+    handles, labels = found[0]
+    if all(other == labels for _, other in found):
+        if handles:
+            # About as many letters are in an inch; besides, each has its mark.
+            room = int(13 * figure.get_figwidth() / (8 + max(map(len, labels))))
+            columns = max(1, min(len(labels), room))
+            figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+        return
+    for one, (handles, labels) in zip(axes, found, strict=True):
+        if handles:
+            one.legend(handles, labels)
 
 
 def _shades(chart: Chart) -> Any:
@@ -82,8 +109,10 @@ def _draw_panel(axes: Any, panel: Panel, shades: Any) -> None:
     axes.set(title=_math(panel.title), xlabel=_math(panel.x), ylabel=_math(panel.y))
     if panel.x_log:
         axes.set_xscale("log")
+        _name_ticks(axes.xaxis)
     if panel.y_log:
         axes.set_yscale("log")
+        _name_ticks(axes.yaxis)
     if panel.rows:
         axes.set_yticks(range(len(panel.rows)), [_math(row) for row in panel.rows])
         axes.set_ylim(len(panel.rows) - 0.5, -0.5)
@@ -91,6 +120,18 @@ def _draw_panel(axes: Any, panel: Panel, shades: Any) -> None:
         axes.set_ylim(*panel.y_range)
     if panel.from_zero:
         axes.set_xlim(0, 1.05 * max([x for mark in panel.marks for x in _places(mark)], default=1))
+
+
+def _name_ticks(axis: Any) -> None:
+    """Plain numbers on a logarithmic axis of less than two decades, where powers say little."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_data_interval()
+    if 0 < low and high < 100 * low:
+        few = high > 10 * low
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1, 1.5, 2, 3, 4, 5, 6, 7, 8)))
+        axis.set_major_formatter(FormatStrFormatter("%g"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _places(mark: Line | Heat) -> list[float]:
@@ -115,6 +156,10 @@ def _draw_line(axes: Any, line: Line) -> None:
         markersize=line.size,
         elinewidth=0.8,
     )
+    if len(line.x_band):
+        both = list(zip(line.x, line.x_band, strict=True))
+        edges = [x - band for x, band in both], [x + band for x, band in both]
+        axes.fill_betweenx(y, *edges, color=color, alpha=0.2, linewidth=0)
 
 
 def _draw_shaded(axes: Any, line: Line, shades: Any) -> None:
@@ -125,6 +170,8 @@ def _draw_shaded(axes: Any, line: Line, shades: Any) -> None:
     pieces = list(np.stack([points[:-1], points[1:]], axis=1))
     collection = LineCollection(pieces, cmap=shades.get_cmap(), norm=shades.norm)
     collection.set_array(np.asarray(line.values)[:-1])
+    # Thousands of pieces: an image within the figure is smaller.
+    collection.set_rasterized(True)
     axes.add_collection(collection)
     axes.autoscale()
 

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ..sweep.plan import EvaluationConfig
 from ..training.config import RegularizerConfig
+from .r2_sweep import TIGHT
 from .statistics import spread
 from .study import all_of, Claim, seeds_agree, verdict
-from .tables import AbstractTable, COLUMNS, ratios
+from .tables import AbstractTable, COLUMNS, count_in, ratios
 
 
 WEIGHT = 0.1
@@ -20,6 +22,7 @@ class WeightSchedules(AbstractTable):
     num_seeds: ClassVar[int] = 5
     task: ClassVar[str] = "digits"
     unit: ClassVar[str] = "nats"
+    beside: ClassVar[EvaluationConfig] = TIGHT
     columns: ClassVar[dict[str, str]] = {**COLUMNS, "error": "test_error"}
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
@@ -36,8 +39,9 @@ class WeightSchedules(AbstractTable):
         def to_constant(name: str, arm: str = "tapers off") -> list[float]:
             return ratios(numbers, name, arm, "constant")
 
-        nfe, loss = to_constant("NFE"), to_constant("loss")
-        rises = [spread(to_constant(name, "rises")) for name in ("NFE", "loss")]
+        count = count_in(numbers)
+        nfe, loss = to_constant(count), to_constant("loss")
+        rises = [spread(to_constant(name, "rises")) for name in (count, "loss")]
         return [
             Claim(
                 "A weight that tapers off gives a lower loss at as few evaluations",
@@ -45,5 +49,6 @@ class WeightSchedules(AbstractTable):
                 f"{spread(nfe)} of the evaluations and {spread(loss)} of the test loss of a "
                 f"constant weight (one that rises: {' and '.join(rises)})",
                 verdict(all_of(seeds_agree(loss, at_most=0.97), seeds_agree(nfe, at_most=1.05))),
+                is_ours=True,
             )
         ]

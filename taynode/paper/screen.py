@@ -73,7 +73,23 @@ def _line(line: Line, chart: Chart) -> list[Figure]:
             "size": 4,
             "color": [f"@seq:{_share(x, chart.low, chart.high):.3f}" for x in line.values],
         }
-    return [trace]
+    return [trace, *([_band(line, color)] if len(line.x_band) else [])]
+
+
+def _band(line: Line, color: str) -> Figure:
+    """An area of its own, from below up on one side and down on the other."""
+    both = list(zip(line.x, line.x_band, strict=True))
+    return {
+        "type": "scatter",
+        "x": [x - band for x, band in both] + [x + band for x, band in reversed(both)],
+        "y": [*line.y, *reversed(line.y)],
+        "mode": "lines",
+        "fill": "toself",
+        "fillcolor": f"{color}:0.2",
+        "line": {"width": 0},
+        "showlegend": False,
+        "hoverinfo": "skip",
+    }
 
 
 def _share(value: float, low: float, high: float) -> float:

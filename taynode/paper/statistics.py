@@ -46,6 +46,12 @@ def spread(values: Sequence[float]) -> str:
     return f"{middle:.{decimals}f} ± {around:.{decimals}f}"
 
 
+def in_range(values: Sequence[float]) -> str:
+    """From the least to the most, for numbers of different size."""
+    low, high = (f"{x:.2g}" for x in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
     """Spearman's: the correlation of ranks; ties share theirs. Not a number if one is constant."""
     import numpy as np

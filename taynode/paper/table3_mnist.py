@@ -1,16 +1,20 @@
 """Table 3: a classifier on MNIST, trained on several grids."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ..sweep.plan import EvaluationConfig
 from ..training.config import RegularizerConfig, TrainConfig
 from . import mnist_sweep
+from .r2_sweep import TIGHT
 from .statistics import spread
 from .study import Claim, seeds_agree, verdict
-from .tables import AbstractTable, ratios, time_claims
+from .tables import AbstractTable, column, count_in, ratios, time_claims
 
 
 GRIDS = (2, 4, 8, None)
+NUM_EPOCHS = 8
 
 
 class MnistTable(AbstractTable):
@@ -33,20 +37,29 @@ class MnistTable(AbstractTable):
         *(("R_2, Augmented", steps) for steps in (8, None)),
     )
     smoke_grids: ClassVar[Sequence[int | None]] = (8, None)
+    beside: ClassVar[EvaluationConfig] = TIGHT
 
     def defaults(self, scale: str) -> TrainConfig:
-        """As many images as the figures on MNIST use."""
-        return mnist_sweep.config(scale)
+        """As for the figures on MNIST, for a third of the epochs: some rows take long."""
+        shared = mnist_sweep.config(scale)
+        return shared if scale != "laptop" else dataclasses.replace(shared, epochs=NUM_EPOCHS)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """What R_2 costs next to RNODE, and what it saves."""
-        nfe = ratios(numbers, "NFE", "R_2")
+        count = count_in(numbers)
+        nfe = ratios(numbers, count, "R_2")
         fewer, fewer_rnode = (
-            [100 * (1 - x) for x in ratios(numbers, "NFE", arm)] for arm in ("R_2", "RNODE")
+            [100 * (1 - x) for x in ratios(numbers, count, arm)] for arm in ("R_2", "RNODE")
         )
         paid, paid_rnode = (
             [100 * (x - 1) for x in ratios(numbers, "loss", arm)] for arm in ("R_2", "RNODE")
         )
+        to_rnode, loss_to_rnode = (
+            ratios(numbers, name, "R_2", "RNODE", steps=8) for name in (count, "loss")
+        )
+        fixed = column(numbers, "R_2, Augmented", 8, "seconds")
+        adaptive = column(numbers, "unregularized", None, "seconds")
+        on_grid = [fixed[seed] / adaptive[seed] for seed in fixed if seed in adaptive]
         slower, cheap = (ratios(numbers, "seconds", arm) for arm in ("R_2, Augmented", "R_2"))
         return [
             *time_claims(numbers, 8, 1.7, "0.61 h and 0.37 h, on 8 steps"),
@@ -69,5 +82,19 @@ class MnistTable(AbstractTable):
                 f"{spread(fewer)} % fewer for {spread(paid)} % more test loss (RNODE "
                 f"{spread(fewer_rnode)} % for {spread(paid_rnode)} %)",
                 verdict(seeds_agree(nfe, at_most=0.97)),
+            ),
+            Claim(
+                "It lowers it by more than RNODE does, on 8 steps",
+                "better test-time NFE: 104 and 110",
+                f"{spread(to_rnode)} of the evaluations of RNODE, for {spread(loss_to_rnode)} of "
+                "its test loss",
+                verdict(seeds_agree(to_rnode, at_most=0.97)),
+            ),
+            Claim(
+                "A fixed grid makes regularized training faster than unregularized training with "
+                "an adaptive solver",
+                "0.61 h and 1.71 h, on 8 steps",
+                f"{spread(on_grid)} times with Augmented, as in the paper, on 8 steps",
+                verdict(seeds_agree(on_grid, at_most=0.97)),
             ),
         ]

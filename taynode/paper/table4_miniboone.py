@@ -40,11 +40,7 @@ class MinibooneTable(AbstractTable):
         ("RNODE, Augmented", 4),
     )
     smoke_grids: ClassVar[Sequence[int | None]] = (4, None)
-
-    def evaluations(self, scale: str, steps: int | None) -> tuple[EvaluationConfig, ...]:
-        """At the paper's tolerance, in double precision."""
-        del steps
-        return () if scale == "smoke" else (TIGHT,)
+    beside: ClassVar[EvaluationConfig] = TIGHT
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """What R_2 costs next to RNODE, and what it saves."""

@@ -8,6 +8,7 @@ from ..sweep.plan import EvaluationConfig, Job
 from ..training.config import from_dict, RegularizerConfig, SolveConfig, TrainConfig
 from .arms import is_usable, num_unsolved
 from .chart import Chart, Line, Panel
+from .r2_sweep import TIGHT
 from .statistics import spread
 from .study import AbstractStudy, Claim, seeds_agree, verdict
 
@@ -30,6 +31,7 @@ class AbstractTable(AbstractStudy):
     - `rows`: which arms are trained on which number of RK4 steps, none for adaptive steps.
     - `smoke_grids`: the rows of these steps are enough at `smoke`.
     - `unit`: of the loss.
+    - `beside`: a further evaluation of all runs, but for `smoke`.
     - `columns`: what they are called, and under which names the numbers are in a result.
     """
 
@@ -38,6 +40,7 @@ class AbstractTable(AbstractStudy):
     rows: ClassVar[Sequence[tuple[str, int | None]]]
     smoke_grids: ClassVar[Sequence[int | None]]
     unit: ClassVar[str]
+    beside: ClassVar[EvaluationConfig | None] = None
     columns: ClassVar[dict[str, str]] = COLUMNS
 
     def rows_at(self, scale: str) -> list[tuple[str, int | None]]:
@@ -53,9 +56,9 @@ class AbstractTable(AbstractStudy):
         return find_task(self.task).defaults(scale)
 
     def evaluations(self, scale: str, steps: int | None) -> tuple[EvaluationConfig, ...]:
-        """Further ones of the runs on a grid, besides that of the task; none by default."""
-        del scale, steps
-        return ()
+        """Further ones of the runs on a grid, besides that of the task."""
+        del steps
+        return () if scale == "smoke" or self.beside is None else (self.beside,)
 
     def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
         """Whatever else is measured of a run; nothing by default."""
@@ -163,6 +166,12 @@ def column(numbers: dict[str, Any], arm: str, steps: int | None, name: str) -> d
             is_count = name.startswith("NFE")
             return {seed: x for seed, x in known.items() if not (is_count and unsolved[seed])}
     raise KeyError(f"There is no row {arm!r} with {steps} steps.")
+
+
+def count_in(numbers: dict[str, Any]) -> str:
+    """The column of evaluations at the paper's tolerance, if there is one."""
+    tight = f"NFE {TIGHT.name}"
+    return tight if tight in numbers["rows"][0] else "NFE"
 
 
 def ratios(

@@ -1,5 +1,6 @@
 """What is told and drawn of a trained flow."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import taynode as tn
 from taynode.cli import main
 from taynode.report.page import write_report
+from taynode.training import RegularizerConfig, SolveConfig
 
 
 HERE = Path(__file__).parents[1] / "training"
@@ -20,7 +22,13 @@ def run(tmp_path_factory):
         patch.chdir(HERE)
         task = tn.tasks.find_task("tiny_task:TinyFlow")
         path = tmp_path_factory.mktemp("runs") / "flow"
-        tn.training.train(task.defaults("smoke"), task, path)
+        quick = {
+            "epochs": 1,
+            "num_evaluations": 1,
+            "training": SolveConfig(solver="euler", steps=2),
+            "regularizer": RegularizerConfig(),
+        }
+        tn.training.train(dataclasses.replace(task.defaults("smoke"), **quick), task, path)
     return path
 
 

@@ -178,7 +178,10 @@ def test_what_is_masked_changes_nothing(number, seed):
         np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("moves", [False, True])
+MOVES = [pytest.param(False, marks=pytest.mark.slow), True]
+
+
+@pytest.mark.parametrize("moves", MOVES)
 def test_padding_changes_nothing(moves):
     """Neither between observations, nor before the first or after the last of them."""
     model = small(encoder=RecurrentEncoder(3, 4, moves=moves, key=KEY))
@@ -193,7 +196,7 @@ def test_padding_changes_nothing(moves):
     np.testing.assert_allclose(first, second, rtol=1e-9)
 
 
-@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("moves", MOVES)
 def test_order_within_ties_changes_nothing(moves):
     """Rows of the same time may be in any order, also if they tell of the same channel."""
     model = small(encoder=RecurrentEncoder(3, 4, moves=moves, key=KEY))

@@ -15,14 +15,15 @@ from taynode.training.config import ConfigError
 from .synthetic import result_of
 
 
+COSTS = "milliseconds", "operations", "operations as written"
 # These measure something themselves.
 WITHOUT_RUNS = {
     "fig2-solver-order": {"steps": {"heun": [5, 40, 80, 90, 95, 99], 
         "bosh3": [4, 5, 50, 60, 70, 80]}},
     "taylor-cost": {
         "orders": [1, 2, 3],
-        "Taylor mode": [1.0, 2.0, 3.0],
-        "nested jvp": [1.0, 4.0, 16.0],
+        "Taylor mode": {name: [1.0, 2.0, 3.0] for name in COSTS},
+        "nested jvp": {name: [1.0, 4.0, 16.0] for name in COSTS},
         "ratios": [[1.0, 1.1], [2.0, 2.1], [5.0, 5.5]],
     },
 }  # fmt: skip
@@ -36,6 +37,15 @@ def numbers_of(name, failed=()):
     for i in failed:
         results[i] |= {"state": "failed", "message": "Step 3 failed"}
     return study, study.numbers(results, "laptop")
+
+
+@pytest.mark.parametrize("name", sorted(STUDIES.keys() - WITHOUT_RUNS.keys()))
+def test_a_single_seed_at_the_smallest_scale_decides_nothing(name):
+    """It has fewer orders, weights, grids and evaluations."""
+    study = find_study(name)
+    numbers = study.numbers([result_of(job) for job in study.jobs("smoke", [0])], "smoke")
+    assert study.chart(numbers).panels
+    assert {claim.verdict for claim in study.claims(numbers)} == {"undecided"}
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from taynode.paper.arms import arms_of, MissingRuns
-from taynode.paper.fronts import Front, in_words
+from taynode.paper.fronts import Front, in_words, is_lowest
 from taynode.paper.mnist_sweep import jobs, weight_of
 from taynode.paper.statistics import rank_correlation, spread
 from taynode.paper.study import all_of, seeds_agree
@@ -49,6 +49,36 @@ def test_area_under_a_front():
         "0": pytest.approx((4 * 40 + 16 * 30 + 31 * 20) / 51 / 40),
         "1": pytest.approx(0.4),
     }
+    # Up to 1.1, those below 1.04 are 20.
+    assert FRONT.area(0.1)["0"] == pytest.approx((20 * 40 + 31 * 30) / 51 / 40)
+    assert FRONT.reach() == pytest.approx(0.4)
+
+
+def test_front_is_drawn_with_what_seeds_differ_by():
+    front, dots = FRONT.marks("R_2", 1)
+    assert dots.x == [45.0, 25.0, 20.0]
+    assert dots.y == pytest.approx([0.0, 2.0, 40.0])
+    assert dots.y_error[2] == pytest.approx(20 * 2**0.5)
+    # From 40 and 50 evaluations; without more loss, 40 and 20; with 40 %, both 20.
+    assert (front.x[0], front.x[1], front.x[-1]) == (45.0, 30.0, 20.0)
+    assert (front.x_band[1], front.x_band[-1]) == (pytest.approx(10 * 2**0.5), 0.0)
+    assert (front.y[0], front.y[-1]) == (pytest.approx(0.0), pytest.approx(40.0))
+
+
+@pytest.mark.parametrize(
+    ("others", "answer"),
+    [
+        ([[1.1, 1.2], [1.3, 1.3]], True),
+        # As good.
+        ([[1.1, 1.2], [1.01, 1.3]], None),
+        ([[1.1, 1.2], [0.9, 0.95]], False),
+        # Seeds differ.
+        ([[0.9, 1.2]], None),
+        ([], None),
+    ],
+)
+def test_the_lowest_is_so_by_a_margin(others, answer):
+    assert is_lowest(others, margin=0.02) is answer
 
 
 @pytest.mark.parametrize(

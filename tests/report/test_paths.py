@@ -182,6 +182,7 @@ def real_run(tmp_path_factory):
     import dataclasses
 
     from taynode.tasks import find_task
+    from taynode.training.config import RegularizerConfig, SolveConfig
     from taynode.training.loop import train
 
     task = find_task("toy")
@@ -195,6 +196,8 @@ def real_run(tmp_path_factory):
         num_evaluations=1,
         eval_samples=20,
         precision="float64",
+        training=SolveConfig(solver="euler", steps=2),
+        regularizer=RegularizerConfig(),
     )
     out = tmp_path_factory.mktemp("real") / "run"
     # Schedules of optax multiply a step, an integer, by a float.

@@ -13,7 +13,14 @@ TIMES = jnp.linspace(0.0, 2.0, 6)
 Y0 = jnp.array([1.0, -2.0])
 
 
-@pytest.mark.parametrize("method", tn.compat.ADAPTIVE)
+# The others differ from them in their coefficients alone.
+QUICK = "adams", "adaptive_heun", "dopri5"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(x, marks=() if x in QUICK else pytest.mark.slow) for x in tn.compat.ADAPTIVE],
+)
 def test_adaptive_methods_by_name(method):
     tolerance = 1e-4 if method in ("adaptive_heun", "fehlberg2") else 1e-7
     ys = tn.compat.odeint(lambda t, y: -y, Y0, TIMES, method=method, rtol=tolerance, atol=tolerance)

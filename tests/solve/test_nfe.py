@@ -16,21 +16,21 @@ NOWHERE = 1e3
 
 ADAPTIVE = [
     dfx.Heun(),
-    dfx.Bosh3(),
-    dfx.Tsit5(),
     dfx.Dopri5(),
-    dfx.Dopri8(),
     dfx.ReversibleHeun(),
-    dfx.HalfSolver(dfx.Euler()),
     dfx.HalfSolver(dfx.Bosh3()),
-    tn.solvers.RK4(),
     tn.solvers.Fehlberg12(),
-    tn.solvers.CashKarp(),
-    tn.solvers.OwrenZennaro4(),
-    tn.solvers.TanakaYamashita7(),
 ]
 # They differ from some of those above in their coefficients alone.
 SIMILAR = [
+    dfx.Bosh3(),
+    dfx.Tsit5(),
+    dfx.Dopri8(),
+    dfx.HalfSolver(dfx.Euler()),
+    tn.solvers.RK4(),
+    tn.solvers.CashKarp(),
+    tn.solvers.OwrenZennaro4(),
+    tn.solvers.TanakaYamashita7(),
     dfx.Midpoint(),
     dfx.Ralston(),
     dfx.HalfSolver(dfx.Heun()),

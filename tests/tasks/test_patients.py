@@ -57,7 +57,9 @@ def in_double_precision(data):
     return data._replace(values=np.asarray(data.values, float))
 
 
-def test_everything_can_be_told_of_patients(folder):
+def test_everything_can_be_told_of_patients(folder, monkeypatch):
+    # As many as there are, so that all is compiled for one size.
+    monkeypatch.setattr("taynode.training.evaluate.EVAL_BATCH", 20)
     task, data = loaded("physionet-mortality")
     model, data = task.model(jr.key(0)), in_double_precision(data)
     evaluator = Evaluator(task, SolveConfig(rtol=1e-3, atol=1e-3))

@@ -117,7 +117,19 @@ def test_long_programs(steps, point):
     check(steps, point, order=4)
 
 
-@pytest.mark.parametrize("name", sorted(UNARY) + sorted(BINARY))
+# The others are rules of a single primitive, which have cases of their own.
+QUICK = {
+    "atan2", "branch", "gather", "loop", "scan", "select", "softmax", "solve", "sort", "whiled"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=() if x in QUICK else pytest.mark.slow)
+        for x in sorted(UNARY) + sorted(BINARY)
+    ],
+)
 def test_each_building_block(name):
     operands = [0] if name in UNARY else [0, 0]
     check([("tanh", [0]), (name, [1, 0][: len(operands)])], [0.4, -0.9, 0.7], order=3)

@@ -13,6 +13,7 @@ import pytest
 import taynode as tn
 from taynode.report.samples import read_samples
 from taynode.training import Interrupted, TrainingFailed
+from taynode.training.build import make_solve
 from taynode.training.config import ConfigError, OptimizerConfig, RegularizerConfig, SolveConfig
 from taynode.training.running import data_order, Training
 
@@ -136,7 +137,7 @@ def test_steps_see_the_order_of_their_epoch():
 
 
 def test_step_is_compiled_once():
-    training = Training(smoke(), Tiny())
+    training = Training(cheap(Tiny()), Tiny())
     training.warm_up()
     training.advance(0, 3)
     training.advance(3, 1)
@@ -194,7 +195,8 @@ def test_gradient_that_is_not_finite_stops_before_it_is_saved(tmp_path):
 
 
 def test_failed_solve_is_named(tmp_path):
-    settings = smoke(training=SolveConfig(rtol=1e-6, atol=1e-6, max_steps=1))
+    strict = SolveConfig(rtol=1e-6, atol=1e-6, max_steps=1)
+    settings = dataclasses.replace(cheap(Tiny()), training=strict)
     with pytest.raises(TrainingFailed, match=r"the solver gave up after .* evaluations"):
         tn.training.train(settings, Tiny(), tmp_path / "run")
 
@@ -268,12 +270,8 @@ def test_ways_of_training(tmp_path, way):
 
 def test_best_model_on_the_validation_set_is_kept(tmp_path):
     """Not the last one is tested, but the best."""
-    settings = dataclasses.replace(
-        WithValidation().defaults("smoke"),
-        epochs=40,
-        num_evaluations=10,
-        optimizer=OptimizerConfig("adam", 1e-2),
-        regularizer=RegularizerConfig(),
+    settings = cheap(
+        WithValidation(), epochs=40, num_evaluations=10, optimizer=OptimizerConfig("adam", 1e-2)
     )
     path = tmp_path / "run"
 
@@ -292,5 +290,5 @@ def test_best_model_on_the_validation_set_is_kept(tmp_path):
     # They are the same points.
     assert rows[-1]["test_loss"] == pytest.approx(losses[best], rel=1e-5)
     run = tn.training.load(path)
-    out, _ = run.model(run.data.test.inputs)
+    out, _ = run.model(run.data.test.inputs, make_solve(settings.evaluation))
     assert np.mean((out - run.data.test.labels) ** 2) == pytest.approx(losses[best], rel=1e-2)

@@ -27,11 +27,11 @@ class Tiny(AbstractTask):
         return TrainConfig(
             task=self.name,
             scale=scale,
-            epochs={"smoke": 4, "laptop": 300, "paper": 3000}[scale],
+            epochs={"smoke": 4, "laptop": 100, "paper": 3000}[scale],
             batch_size=16,
             training=solve,
             evaluation=solve,
-            num_evaluations={"smoke": 2, "laptop": 60, "paper": 600}[scale],
+            num_evaluations={"smoke": 2, "laptop": 20, "paper": 600}[scale],
             eval_samples=8,
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine"),
             regularizer=RegularizerConfig("r2", 1e-3, schedule="warmup"),
