@@ -9,7 +9,7 @@ from ..training.config import OptimizerConfig, RegularizerConfig, SolveConfig, T
 
 ORDERS = (2, 3, 4, 5)
 # Of R_2; for each further order, a tenth, since derivatives grow that much.
-WEIGHTS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
+WEIGHTS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0, 10.0)
 NUM_IMAGES, NUM_EPOCHS = 10_000, 24
 # Measured of the unregularized runs, and of those with R_3 and this weight of R_2.
 CALIBRATION = "taynode.paper.fig8a_calibration:errors_of"

@@ -122,7 +122,7 @@ def test_rank_correlation_with_ties():
 
 def test_sweep_has_each_run_once():
     all_jobs = jobs("laptop", range(3))
-    assert len({job.identity for job in all_jobs}) == len(all_jobs) == 3 * (1 + 4 * 7)
+    assert len({job.identity for job in all_jobs}) == len(all_jobs) == 3 * (1 + 4 * 8)
     # Figures that need a part of it share its runs.
     part = jobs("laptop", range(3), orders=(3,))
     assert {job.identity for job in part} <= {job.identity for job in all_jobs}

@@ -57,6 +57,12 @@ def is_running(out):
     return tn.training.RunDirectory(out).status().get("state") == "running"
 
 
+def has_saved(out):
+    """Whether there is a checkpoint of more than the beginning."""
+    steps = {path.name for path in out.glob("checkpoints/step_*[0-9]")}
+    return bool(steps - {"step_000000000"})
+
+
 def num_rows(out):
     return len(tn.training.RunDirectory(out).rows())
 
@@ -74,8 +80,8 @@ def check_kills(start, tmp_path, scale, times):
     for i in range(times):
         (killed / "status.json").unlink(missing_ok=True)
         with start(killed, scale, "--resume") as process:
-            # Only the first one has to wait for a checkpoint, the others have one.
-            wait_until(lambda: is_running(killed) and any(killed.glob("checkpoints/*")), process)
+            # Only the first one has to wait for something to resume, the others have it.
+            wait_until(lambda: is_running(killed) and has_saved(killed), process)
             # Some while they compile, some between two evaluations, whatever they are doing there.
             if i % 3 < 2:
                 rows = num_rows(killed)
