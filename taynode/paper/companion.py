@@ -10,7 +10,7 @@ from ..report.rendering import as_script, render_page
 from ..training.config import ConfigError
 from .chart import Chart
 from .screen import figures_of
-from .study import AbstractStudy, find_study, STUDIES
+from .study import AbstractStudy, find_study, STUDIES, VERDICTS
 
 
 PARTS = {"study", "title", "scale", "seeds", "claims", "table", "data", "numbers"}
@@ -27,10 +27,10 @@ def write_companion(root: Path, out: Path) -> Path:
     shown = [_shown(told, figures) for told in studies]
     claims = [(study["name"], claim) for study in shown for _, claim in study["claims"]]
     papers = [claim for _, claim in claims if not claim.get("is_ours")]
-    holds = sum(claim["verdict"] == "holds" for claim in papers)
+    holds, fails, _ = (sum(x["verdict"] == word for x in papers) for word in VERDICTS)
     content = {
         "title": "The paper, reproduced",
-        "headline": f"{holds} of {len(papers)} claims of the paper hold",
+        "headline": f"{holds} of {len(papers)} claims of the paper hold, {fails} do not",
         "scale": ", ".join(dict.fromkeys(told["scale"] for told in studies)),
         "claims": claims,
         "studies": shown,

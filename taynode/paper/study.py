@@ -21,7 +21,7 @@ class Claim:
     """Something the paper says, or that we do, and what was measured.
 
     - `statement`: in words.
-    - `paper`: the paper's own number, if it gives one.
+    - `paper`: the paper's own number, if it gives one; says so if the claim is not the paper's.
     - `measured`: ours, with its spread over seeds.
     - `verdict`: see `VERDICTS`.
     - `is_ours`: whether it is not in the paper.
@@ -35,6 +35,8 @@ class Claim:
 
     def __post_init__(self):
         one_of("verdict", self.verdict, VERDICTS)
+        if self.is_ours and not self.paper:
+            object.__setattr__(self, "paper", "not in the paper")
 
 
 def verdict(holds: bool | None, *measured: float) -> str:

@@ -42,8 +42,7 @@ def _section(told: dict[str, Any]) -> str:
 
 
 def _cells(claim: dict[str, Any]) -> list[str]:
-    paper = claim["paper"] or ("not in the paper" if claim.get("is_ours") else "")
-    return [claim["statement"], paper, claim["measured"], SIGNS[claim["verdict"]]]
+    return [claim["statement"], claim["paper"], claim["measured"], SIGNS[claim["verdict"]]]
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -206,7 +206,7 @@ def time_claims(numbers: dict[str, Any], steps: int, factor: float, hours: str) 
         ),
         Claim(
             "With Sampled, it takes as long as RNODE",
-            "not in the paper",
+            "",
             f"{spread(sampled)} times, on {steps} steps",
             verdict(seeds_agree(sampled, at_most=1.1)),
             is_ours=True,
