@@ -23,7 +23,7 @@ MEASURED = {
     POLYNOMIALS: {
         "times": [0.0, 0.5, 1.0],
         "states": [0.0, 0.2, 1.0],
-        "pieces": [{"at": 0.5, "value": 0.2, "times": [0.4, 0.6], "values": [0.1, 0.3]}],
+        "pieces": [{"at": 0.5, "value": 0.2, "values": [0.1, 0.2, 0.9]}],
     },
     PATHS: {
         "times": [0.0, 0.5, 1.0],
