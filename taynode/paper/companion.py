@@ -9,6 +9,7 @@ from typing import Any
 from ..report.rendering import as_script, render_page
 from ..training.config import ConfigError
 from .chart import Chart
+from .effort import in_words
 from .screen import figures_of
 from .study import AbstractStudy, find_study, STUDIES, VERDICTS
 
@@ -72,6 +73,7 @@ def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         "panels": panels,
         "shades": shades,
         "data": told["data"],
+        "effort": in_words(told.get("effort")),
         "table": told["table"],
         "claims": [(study.name, claim) for claim in told["claims"]],
         "command": command_of(told),

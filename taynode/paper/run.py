@@ -9,6 +9,7 @@ from ..sweep.executor import AbstractExecutor
 from ..sweep.results import known_and_missing, result_of, run_jobs, write_table
 from ..training.records import write_json
 from .arms import MissingRuns
+from .effort import effort_of
 from .study import AbstractStudy, Claim, StudyFailed
 
 
@@ -112,6 +113,7 @@ def tell(
         "claims": [dataclasses.asdict(claim) for claim in claims],
         "table": table,
         "data": remarks_on_data(results),
+        "effort": effort_of(results),
         "numbers": numbers,
     }
     return told, claims

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..training.records import replace_text
 from .companion import command_of, read_study, seeds_in_words
+from .effort import effort_under, in_words
 from .study import STUDIES
 
 
@@ -21,18 +22,28 @@ def write_summary(root: Path) -> Path:
         "# The paper, reproduced",
         "Written by `taynode paper run`. Spreads are standard deviations over seeds. A claim is "
         "decided if all seeds say the same of it, unless it is about means over seeds.",
+        _all_runs(root),
         _markdown(["study", "claim", "the paper", "measured", "verdict"], rows),
         *(_section(told) for told in studies),
     ]
     file = root / "README.md"
-    replace_text(file, "\n\n".join(parts) + "\n")
+    replace_text(file, "\n\n".join(filter(None, parts)) + "\n")
     return file
+
+
+def _all_runs(root: Path) -> str:
+    told = in_words(effort_under(root))
+    return f"In all, {told}. Times are those of training and compiling." if told else ""
 
 
 def _section(told: dict[str, Any]) -> str:
     name = told["study"]
-    about = [f"Scale {told['scale']}{seeds_in_words(told)}", *told["data"]]
-    parts = [f"## {name}", f"{told['title']}. {'; '.join(about)}."]
+    about = [
+        f"Scale {told['scale']}{seeds_in_words(told)}",
+        *told["data"],
+        in_words(told.get("effort")),
+    ]
+    parts = [f"## {name}", f"{told['title']}. {'; '.join(filter(None, about))}."]
     if told["numbers"] is not None:
         parts.append(f"![{told['title']}]({name}.png)")
     if told["table"]:
