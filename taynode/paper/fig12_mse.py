@@ -55,5 +55,6 @@ class MeanSquareError(AbstractStudy):
                 f"{in_words(found['mse'])}, loss {in_words(found['loss'])}. The noise of the "
                 "likelihood is fixed and small, so this loss is nearly the error, scaled",
                 verdict(save_the_same(found["mse"][1], found["loss"][1])),
+                rule="what is saved differs by at most 10 percentage points",
             )
         ]

@@ -77,6 +77,7 @@ class Toy(AbstractStudy):
                 f"{spread(plain[name])} and {spread(regular[name])}: "
                 f"{spread([100 * (1 - x) for x in part])} % fewer",
                 verdict(seeds_agree(part, at_most=0.9)),
+                rule="at least 10 % fewer",
             )
 
         return [
@@ -85,6 +86,7 @@ class Toy(AbstractStudy):
                 "seen in the figure",
                 f"mean square error {spread(plain['mse'])} and {spread(regular['mse'])}",
                 verdict(seeds_agree(quotients(regular["mse"], plain["mse"]), at_most=2.0)),
+                rule="at most twice the error",
             ),
             fewer("3 (Bosh3)", "nfe"),
             fewer("5 (Dopri5)", "nfe_dopri5"),

@@ -61,6 +61,7 @@ class SolverOrder(AbstractStudy):
                 "lower triangle of the heat map",
                 f"{min(ratios):.0f} to {max(ratios):.0f} times as many",
                 verdict(min(ratios) > 5),
+                rule="more than 5 times as many, for each solver",
             )
         ]
 

@@ -62,6 +62,7 @@ class Training(AbstractStudy):
                 "seen in the figure",
                 f"{spread(growth)} times as many in the end",
                 verdict(seeds_agree(growth, at_least=1.2)),
+                rule="at least 1.2 times as many",
             )
         ]
         for label, regular in numbers.items():
@@ -87,6 +88,7 @@ class Training(AbstractStudy):
                     verdict(
                         all_of(seeds_agree(nfe, at_most=0.999), seeds_agree(errors, at_most=MOST))
                     ),
+                    rule=f"fewer each time, and at most {MOST:.2g} points more wrong in the end",
                 )
             )
         return claims

@@ -72,5 +72,6 @@ class LatentPaths(AbstractStudy):
                 f"test loss; length over distance of the paths that are drawn {plain['bends']:.2f} "
                 f"and {regular['bends']:.2f}",
                 verdict(all_of(seeds_agree(nfe, at_most=0.35), seeds_agree(paid, at_most=8.0))),
+                rule="at most 0.35 of them, for at most 8 %",
             ),
         ]

@@ -76,6 +76,7 @@ class Pareto(AbstractStudy):
                     "at least 2 times, in the conclusions",
                     f"saved for {'; '.join(words)}",
                     verdict(seeds_agree(saved, at_least=0.5)),
+                    rule="at least half is saved for 5 % more training loss",
                 )
             )
         return claims

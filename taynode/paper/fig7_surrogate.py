@@ -126,6 +126,7 @@ def _claims(solver: str, told: dict[str, Any]) -> list[Claim]:
             "" if is_ours else "varies monotonically",
             f"rank correlation {spread(on_own)}" if on_own else "not regularized at this scale",
             verdict(seeds_agree(on_own, at_least=0.9)),
+            rule="rank correlation over weights of at least 0.9",
             is_ours=is_ours,
         ),
         Claim(
@@ -134,6 +135,7 @@ def _claims(solver: str, told: dict[str, Any]) -> list[Claim]:
             f"rank correlation {', '.join(f'{spread(x)} for R_{k}' for k, x in rho.items())}; "
             f"weights within a step of the fewest evaluations: {', '.join(at_floor)}",
             verdict(all_of(*(seeds_agree(x, at_least=0.9) for x in rho.values()))),
+            rule="at least 0.9 for each order",
             is_ours=is_ours,
         ),
         Claim(
@@ -145,6 +147,7 @@ def _claims(solver: str, told: dict[str, Any]) -> list[Claim]:
             )
             + f"; with the best weight of those tried, for at most {MOST:.0%} more training loss",
             verdict(is_lowest(others, margin=margin)),
+            rule="fewer than with all others by more than half a step",
             is_ours=is_ours,
         ),
     ]

@@ -96,6 +96,7 @@ class TrainAndTest(AbstractWeights):
                 "nearly identical",
                 f"for the weight where they differ most, {spread(largest)} % apart",
                 verdict(seeds_agree(largest, at_most=5.0)),
+                rule="at most 5 % apart, for every weight",
             )
         ]
 
@@ -131,6 +132,7 @@ class Generalization(AbstractWeights):
                 "no number",
                 f"with the best weight, {weight:g}, the test loss changes by {spread(best)} %",
                 verdict(seeds_agree(best, at_least=-MARGIN)),
+                rule=f"no weight lowers it by more than {MARGIN:g} %",
             ),
             Claim(
                 "A large weight lessens overfitting",
@@ -138,6 +140,7 @@ class Generalization(AbstractWeights):
                 f"test loss above training loss by {spread(gaps[0])} without and "
                 f"{spread(gaps[-1])} nats with the largest weight",
                 verdict(seeds_agree(less, at_most=0.0)),
+                rule="the distance falls by at least 5 %",
             ),
             Claim(
                 "A large weight is worse on test data",
@@ -145,6 +148,7 @@ class Generalization(AbstractWeights):
                 f"with the largest weight, {spread(changes[-1])} % more loss and {spread(error)} "
                 "percentage points more error",
                 verdict(seeds_agree(changes[-1], at_least=MARGIN)),
+                rule=f"at least {MARGIN:g} % more loss",
             ),
         ]
 
@@ -175,6 +179,7 @@ class Variance(AbstractWeights):
                 "a striking correspondence",
                 f"rank correlation over weights {spread(rho)}",
                 verdict(seeds_agree(rho, at_least=0.5)),
+                rule="at least 0.5",
             ),
             _is_noise(numbers),
         ]
@@ -197,6 +202,7 @@ def _is_not_monotone(numbers: dict[str, Any]) -> Claim:
         "no number",
         f"standard deviations, as means over seeds: {'; '.join(words)}",
         verdict(answers.pop() if len(answers) == 1 else None),
+        rule="it rises and falls by more than seeds differ, with both solvers",
     )
 
 
@@ -225,6 +231,7 @@ def _is_noise(numbers: dict[str, Any]) -> Claim:
         verdict(
             answer if len(numbers["weights"]) > 3 and len(numbers["test_nfe"][0]) > 1 else None
         ),
+        rule="in at most one of ten runs; does not hold from one of four on",
     )
 
 
@@ -264,5 +271,6 @@ class ClassificationError(AbstractWeights):
                 "saved for so much more training error, and for so much more training loss, "
                 f"relatively: {'; '.join(words)}",
                 verdict(all_of(*same)),
+                rule="what is saved differs by at most 10 percentage points",
             )
         ]

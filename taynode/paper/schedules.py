@@ -49,6 +49,7 @@ class WeightSchedules(AbstractTable):
                 f"{spread(nfe)} of the evaluations and {spread(loss)} of the test loss of a "
                 f"constant weight (one that rises: {' and '.join(rises)})",
                 verdict(all_of(seeds_agree(loss, at_most=0.97), seeds_agree(nfe, at_most=1.05))),
+                rule="at most 0.97 of the loss, for at most 1.05 of the evaluations",
                 is_ours=True,
             )
         ]

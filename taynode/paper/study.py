@@ -24,6 +24,7 @@ class Claim:
     - `paper`: the paper's own number, if it gives one; says so if the claim is not the paper's.
     - `measured`: ours, with its spread over seeds.
     - `verdict`: see `VERDICTS`.
+    - `rule`: what has to be so for it to hold: on all seeds, unless it says otherwise.
     - `is_ours`: whether it is not in the paper.
     """
 
@@ -31,6 +32,7 @@ class Claim:
     paper: str
     measured: str
     verdict: str
+    rule: str = ""
     is_ours: bool = False
 
     def __post_init__(self):

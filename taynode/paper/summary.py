@@ -20,10 +20,11 @@ def write_summary(root: Path) -> Path:
     rows = [[f"[{told['study']}](#{told['study']})", *_cells(claim)] for told, claim in claims]
     parts = [
         "# The paper, reproduced",
-        "Written by `taynode paper run`. Spreads are standard deviations over seeds. A claim is "
-        "decided if all seeds say the same of it, unless it is about means over seeds.",
+        "Written by `taynode paper run`. Spreads are standard deviations over seeds. A claim "
+        "holds if its rule is kept on all seeds, does not hold if it is broken on all, and is "
+        "undecided otherwise; some rules are about means over seeds.",
         _all_runs(root),
-        _markdown(["study", "claim", "the paper", "measured", "verdict"], rows),
+        _markdown(["study", "claim", "the paper", "measured", "holds if", "verdict"], rows),
         *(_section(told) for told in studies),
     ]
     file = root / "README.md"
@@ -53,7 +54,8 @@ def _section(told: dict[str, Any]) -> str:
 
 
 def _cells(claim: dict[str, Any]) -> list[str]:
-    return [claim["statement"], claim["paper"], claim["measured"], SIGNS[claim["verdict"]]]
+    told = [claim[name] for name in ("statement", "paper", "measured")]
+    return [*told, claim.get("rule", ""), SIGNS[claim["verdict"]]]
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -30,12 +30,14 @@ class MinibooneTable(AbstractTable):
         # The released code names 0.01 for R_2, which changes nothing here, either.
         "R_2": RegularizerConfig("r2", 0.3),
         "R_3": RegularizerConfig("r3", 0.1),
+        # The others have one time for all rows of a batch, this one a time for each.
+        "R_2, per row": RegularizerConfig("r2", 0.3, per_row=True),
         "R_2, Augmented": RegularizerConfig("r2", 0.3, quadrature="augmented"),
         "RNODE, Augmented": RegularizerConfig("rnode", 0.01, quadrature="augmented"),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = (
         *((arm, steps) for arm in ("unregularized", "RNODE", "R_2", "R_3") for steps in GRIDS),
-        *(("RNODE, weight 1", steps) for steps in (4, None)),
+        *((arm, steps) for arm in ("RNODE, weight 1", "R_2, per row") for steps in (4, None)),
         ("R_2, Augmented", 4),
         ("RNODE, Augmented", 4),
     )
@@ -51,7 +53,8 @@ class MinibooneTable(AbstractTable):
 
         nfe = ratios(numbers, "NFE", "R_2", steps=4)
         others = [
-            f"{arm} {change(arm, None)}" for arm in ("R_2", "R_3", "RNODE, weight 1", "RNODE")
+            f"{arm} {change(arm, None)}"
+            for arm in ("R_2", "R_2, per row", "R_3", "RNODE, weight 1", "RNODE")
         ]
         return [
             *time_claims(numbers, 4, 2.5, "0.49 h and 0.19 h"),
@@ -60,5 +63,6 @@ class MinibooneTable(AbstractTable):
                 "185 to 177, 4 % for 0.6 % more loss, on 4 steps",
                 f"{change('R_2', 4)} on 4 steps; trained adaptively, {'; '.join(others)}",
                 verdict(seeds_agree(nfe, at_most=0.97)),
+                rule="at least 3 % fewer",
             ),
         ]

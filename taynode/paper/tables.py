@@ -203,12 +203,14 @@ def time_claims(numbers: dict[str, Any], steps: int, factor: float, hours: str) 
             hours,
             f"{spread(augmented)} times with Augmented, as in the paper, on {steps} steps",
             verdict(seeds_agree(augmented, **bounds)),
+            rule=f"{bounds['at_least']:.2g} to {bounds['at_most']:.2g} times",
         ),
         Claim(
             "With Sampled, it takes as long as RNODE",
             "",
             f"{spread(sampled)} times, on {steps} steps",
             verdict(seeds_agree(sampled, at_most=1.1)),
+            rule="at most 1.1 times",
             is_ours=True,
         ),
     ]

@@ -91,6 +91,7 @@ class TaylorCost(AbstractStudy):
                 "an order of magnitude",
                 f"{spread(third)} times as fast, {spread(ratios[-1])} at K = {orders[-1]}",
                 verdict(seeds_agree(third, at_least=10.0)),
+                rule="at least 10 times, each time it was measured",
             ),
             Claim(
                 "Nested differentiation grows exponentially with K, Taylor mode as a power of it",
@@ -106,6 +107,7 @@ class TaylorCost(AbstractStudy):
                     if len(orders) > 3
                     else None
                 ),
+                rule="an exponential fits the first better than a power, and the second worse",
             ),
         ]
 

@@ -50,6 +50,7 @@ class TwoMoonsTable(AbstractTable):
                     verdict(
                         all_of(seeds_agree(fewer, at_least=25.0), seeds_agree(paid, at_most=0.02))
                     ),
+                    rule="at least 25 % fewer, for at most 0.02 nats",
                     is_ours=True,
                 )
             )

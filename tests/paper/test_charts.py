@@ -61,7 +61,7 @@ def test_every_study_is_drawn_twice(name, tmp_path):
     json.dumps(figures, allow_nan=False)
     claims = study.claims(numbers)
     assert claims
-    assert all(claim.measured for claim in claims)
+    assert all(claim.measured and claim.rule for claim in claims)
 
 
 FAILURES = {
