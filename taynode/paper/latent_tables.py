@@ -18,7 +18,6 @@ class AbstractLatentTable(AbstractTable):
     """Series are always trained on with adaptive steps, and solved at two tolerances."""
 
     unit: ClassVar[str] = "nats per value"
-    smoke_grids: ClassVar[Sequence[int | None]] = (None,)
     # Evaluations differ from series to series as well as from seed to seed.
     columns: ClassVar[dict[str, str]] = {
         **COLUMNS,
@@ -58,6 +57,7 @@ class OscillatorsTable(AbstractLatentTable):
         "R_3, weight 0.002": RegularizerConfig("r3", 0.002, per_row=True),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
+    smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (rows[0], rows[2])
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Half of the evaluations for hardly any loss."""
@@ -111,6 +111,11 @@ class PhysionetTable(AbstractLatentTable):
         AUGMENTED: RegularizerConfig("r2", 30.0, quadrature="augmented"),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
+    smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (
+        ("unregularized", None),
+        (f"R_2, weight {r2_sweep.DRAWN:g}", None),
+        (AUGMENTED, None),
+    )
 
     def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
         """Those of the sweep, so that its runs are the same."""

@@ -49,7 +49,12 @@ class MnistFlowTable(AbstractTable):
         ("RNODE, Augmented", 8),
         ("R_2, Augmented", 8),
     )
-    smoke_grids: ClassVar[Sequence[int | None]] = (8, None)
+    smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (
+        ("unregularized", GRID),
+        ("unregularized", None),
+        ("R_2", None),
+        ("R_2, Augmented", GRID),
+    )
 
     def evaluations(self, scale: str, steps: int | None) -> tuple[EvaluationConfig, ...]:
         """Of models that were trained adaptively, at a tolerance where more steps can be saved."""

@@ -36,7 +36,12 @@ class MnistTable(AbstractTable):
         ("RNODE, Augmented", 8),
         *(("R_2, Augmented", steps) for steps in (8, None)),
     )
-    smoke_grids: ClassVar[Sequence[int | None]] = (8, None)
+    smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (
+        ("unregularized", None),
+        ("RNODE", 8),
+        ("R_2", 8),
+        ("R_2, Augmented", 8),
+    )
     beside: ClassVar[EvaluationConfig] = TIGHT
 
     def defaults(self, scale: str) -> TrainConfig:

@@ -41,7 +41,11 @@ class MinibooneTable(AbstractTable):
         ("R_2, Augmented", 4),
         ("RNODE, Augmented", 4),
     )
-    smoke_grids: ClassVar[Sequence[int | None]] = (4, None)
+    smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (
+        ("unregularized", 4),
+        ("R_2", 4),
+        ("RNODE, Augmented", 4),
+    )
     beside: ClassVar[EvaluationConfig] = TIGHT
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:

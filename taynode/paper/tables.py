@@ -29,7 +29,7 @@ class AbstractTable(AbstractStudy):
     - `task`: by name.
     - `arms`: regularizers by the name of a row.
     - `rows`: which arms are trained on which number of RK4 steps, none for adaptive steps.
-    - `smoke_grids`: the rows of these steps are enough at `smoke`.
+    - `smoke_rows`: those that are enough at `smoke`.
     - `unit`: of the loss.
     - `beside`: a further evaluation of all runs, but for `smoke`.
     - `columns`: what they are called, and under which names the numbers are in a result.
@@ -38,16 +38,14 @@ class AbstractTable(AbstractStudy):
     task: ClassVar[str]
     arms: ClassVar[dict[str, RegularizerConfig]]
     rows: ClassVar[Sequence[tuple[str, int | None]]]
-    smoke_grids: ClassVar[Sequence[int | None]]
+    smoke_rows: ClassVar[Sequence[tuple[str, int | None]]]
     unit: ClassVar[str]
     beside: ClassVar[EvaluationConfig | None] = None
     columns: ClassVar[dict[str, str]] = COLUMNS
 
     def rows_at(self, scale: str) -> list[tuple[str, int | None]]:
         """Those that are done at a scale."""
-        if scale != "smoke":
-            return list(self.rows)
-        return [(arm, steps) for arm, steps in self.rows if steps in self.smoke_grids]
+        return list(self.smoke_rows if scale == "smoke" else self.rows)
 
     def defaults(self, scale: str) -> TrainConfig:
         """The settings of the task, which all rows share."""
@@ -84,12 +82,15 @@ class AbstractTable(AbstractStudy):
         ]
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
-        """All columns of all rows, over seeds; runs that failed are counted."""
+        """All columns of all rows, over seeds; runs that failed are counted.
+
+        Rows that are not done at a scale are empty, and not shown.
+        """
         rows = []
         further = [
             x.name for _, steps in self.rows_at(scale) for x in self.evaluations(scale, steps)
         ]
-        for arm, steps in self.rows_at(scale):
+        for arm, steps in self.rows:
             same = [result for result in results if self._is_of(result, arm, steps)]
             done = [result for result in same if is_usable(result)]
             row: dict[str, Any] = {"model": arm, "steps": steps, "failed": len(same) - len(done)}
@@ -112,8 +113,9 @@ class AbstractTable(AbstractStudy):
     def table(self, numbers: dict[str, Any]) -> list[dict[str, str]]:
         """The rows, as one reads them."""
         shown = []
-        all_solved = not any(any(row["unsolved"]) for row in numbers["rows"])
-        for row in numbers["rows"]:
+        rows = _done(numbers)
+        all_solved = not any(any(row["unsolved"]) for row in rows)
+        for row in rows:
             cells = {"model": row["model"], "steps": _word(row["steps"])}
             for column, values in row.items():
                 if isinstance(values, list) and column not in ("messages", "seeds"):
@@ -127,7 +129,7 @@ class AbstractTable(AbstractStudy):
 
     def chart(self, numbers: dict[str, Any]) -> Chart:
         """The rows from above to below, a panel for each of the main columns."""
-        rows = numbers["rows"]
+        rows = _done(numbers)
         # One for each regularizer, whatever its weight and the way it is integrated.
         kinds = dict.fromkeys(_kind(arm) for arm, _ in self.rows)
         colors = {kind: i for i, kind in enumerate(kinds)}
@@ -166,6 +168,10 @@ def column(numbers: dict[str, Any], arm: str, steps: int | None, name: str) -> d
             is_count = name.startswith("NFE")
             return {seed: x for seed, x in known.items() if not (is_count and unsolved[seed])}
     raise KeyError(f"There is no row {arm!r} with {steps} steps.")
+
+
+def _done(numbers: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in numbers["rows"] if row["seeds"] or row["failed"]]
 
 
 def count_in(numbers: dict[str, Any]) -> str:

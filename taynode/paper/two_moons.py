@@ -31,7 +31,7 @@ class TwoMoonsTable(AbstractTable):
         "R_3, weight 0.003, per point": RegularizerConfig("r3", 0.003, per_row=True),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
-    smoke_grids: ClassVar[Sequence[int | None]] = (None,)
+    smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (rows[0], rows[-1])
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """How many evaluations are saved, and what is paid for it."""
