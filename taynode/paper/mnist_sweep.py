@@ -77,7 +77,7 @@ def jobs(
 ) -> list[Job]:
     """Unregularized, and all orders with all weights; fewer at `smoke`."""
     if scale == "smoke":
-        orders, weights = orders[:2], (1e-2, 1.0)
+        orders, weights = orders[:2], (CALIBRATED[1],)
     arms = [RegularizerConfig()]
     arms += [regularized(k, w) for k in orders for w in weights]
     calibrated = arms[0], regularized(*CALIBRATED)

@@ -37,9 +37,7 @@ class MnistTable(AbstractTable):
         *(("R_2, Augmented", steps) for steps in (8, None)),
     )
     smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (
-        ("unregularized", None),
         ("RNODE", 8),
-        ("R_2", 8),
         ("R_2, Augmented", 8),
     )
     beside: ClassVar[EvaluationConfig] = TIGHT

@@ -122,7 +122,7 @@ def do(job: Job, directory: Path) -> dict[str, Any]:
         result["redone"] = f"{RESULT} was damaged, or of other settings."
     try:
         try:
-            _train(job.config, directory)
+            _train(job, directory)
         except SaveError:
             raise
         except CheckpointError as error:
@@ -131,7 +131,7 @@ def do(job: Job, directory: Path) -> dict[str, Any]:
                 raise
             clear(directory)
             result["redone"] = str(error)
-            _train(job.config, directory)
+            _train(job, directory)
     except TrainingFailed as failure:
         result |= {"state": "failed", "message": str(failure)}
     rows = run.rows()
@@ -182,14 +182,17 @@ def clear(directory: Path) -> None:
             path.unlink()
 
 
-def _train(config: TrainConfig, directory: Path) -> None:
+def _train(job: Job, directory: Path) -> None:
     import jax
 
+    config = job.config
     jax.config.update("jax_enable_x64", config.precision == "float64")
     from ..tasks import find_task
     from ..training.loop import train
 
-    train(config, find_task(config.task), directory, resume=True)
+    # Nobody draws paths of all runs of a sweep, and to trace them takes a while.
+    samples = bool(job.measurements)
+    train(config, find_task(config.task), directory, resume=True, samples=samples)
 
 
 def _evaluate(evaluation: EvaluationConfig, directory: Path, trained_in: str) -> dict[str, Any]:

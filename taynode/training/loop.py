@@ -46,6 +46,7 @@ def train(
     *,
     resume: bool = False,
     watch: Watch | None = None,
+    samples: bool = True,
 ) -> RunDirectory:
     """Train, recording to a directory; goes on from its newest checkpoint with `resume`.
 
@@ -59,6 +60,7 @@ def train(
     - `out`: a directory for the run.
     - `resume`: go on with the run that is there.
     - `watch`: is called with a `Progress` every second or so.
+    - `samples`: whether to record paths of single samples in the end, which the page draws.
     """
     directory = RunDirectory(out)
     if directory.exists() and not resume:
@@ -96,7 +98,8 @@ def train(
     except Interrupted as stop:
         directory.set_status("stopped", message=str(stop))
         raise
-    _write_samples(training, directory)
+    if samples:
+        _write_samples(training, directory)
     directory.set_status("finished", step=training.num_steps)
     return directory
 
