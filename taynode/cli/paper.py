@@ -109,7 +109,7 @@ def _raise(problems: list[str]) -> None:
 def _run(names: list[str], options: Options) -> list[str]:
     """Do studies; what went wrong."""
     from ..paper import find_study, seeds_of
-    from ..paper.run import run_study
+    from ..paper.run import run_studies
     from ..paper.study import StudyFailed
     from ..paper.summary import write_summary
     from ..sweep.executor import LocalExecutor
@@ -118,40 +118,31 @@ def _run(names: list[str], options: Options) -> list[str]:
     if options.seeds is not None:
         positive("seeds", options.seeds)
     executor = LocalExecutor(options.jobs)
-    studies = [find_study(name) for name in names]
+    studies = [find_study(name) for name in dict.fromkeys(names)]
     # Before hours are spent on what then cannot be drawn.
     if importlib.util.find_spec("matplotlib") is None:
         raise ConfigError("Figures need matplotlib: pip install 'taynode[all]'.")
     root = options.out / options.scale
+    seeds = {study: seeds_of(study, options.scale, options.seeds) for study in studies}
     if not options.resume:
         for study in studies:
-            seeds = seeds_of(study, options.scale, options.seeds)
-            _forget(study.jobs(options.scale, seeds), root / "runs")
+            _forget(study.jobs(options.scale, seeds[study]), root / "runs")
     told: dict[str, list[dict[str, Any]]] = {}
     problems = []
-    for study in studies:
-        try:
-            claims = run_study(
-                study,
-                root,
-                scale=options.scale,
-                seeds=seeds_of(study, options.scale, options.seeds),
-                executor=executor,
-                watch=None
-                if options.json_output
-                else Watch(study.name, at_once=executor.num_processes),
-            )
-        except Exception as error:
-            # The other studies go on.
-            if not isinstance(error, StudyFailed | ConfigError):
-                traceback.print_exc()
-            problems.append(f"{study.name}: {error}")
+    title = studies[0].name if len(studies) == 1 else f"{len(studies)} studies"
+    watch = None if options.json_output else Watch(title, at_once=executor.num_processes)
+    for ended in run_studies(seeds, root, scale=options.scale, executor=executor, watch=watch):
+        name = ended.study.name
+        if ended.error is not None:
+            if not isinstance(ended.error, StudyFailed | ConfigError):
+                traceback.print_exception(ended.error)
+            problems.append(f"{name}: {ended.error}")
             continue
-        told[study.name] = [vars(claim) for claim in claims]
+        told[name] = [vars(claim) for claim in ended.claims]
         if not options.json_output:
-            shown = [{k: v for k, v in x.items() if k != "is_ours"} for x in told[study.name]]
-            print_rows(shown, f"{study.name}: {study.title}")
-            print(f"Figure: {root / study.name}.png")
+            shown = [{k: v for k, v in x.items() if k != "is_ours"} for x in told[name]]
+            print_rows(shown, f"{name}: {ended.study.title}")
+            print(f"Figure: {root / name}.png")
     if options.json_output:
         print(json.dumps(told))
     if told:
@@ -173,7 +164,7 @@ def _forget(jobs: list[Job], runs: Path) -> None:
 class Watch:
     """Tells about runs as they end, and when the rest of them will have.
 
-    - `name`: of the study.
+    - `name`: of the study, or how many they are.
     - `at_once`: how many runs go on at the same time.
     - `clock`: tells the time in seconds.
     """

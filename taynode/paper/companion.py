@@ -41,7 +41,7 @@ def write_companion(root: Path, out: Path) -> Path:
 
 
 def read_study(file: Path) -> dict[str, Any] | None:
-    """What `run_study` wrote; none if there is nothing, or nothing that can be read."""
+    """What `run_studies` wrote; none if there is nothing, or nothing that can be read."""
     if not file.exists():
         return None
     try:

@@ -1,11 +1,12 @@
-"""Runs a study from its jobs to its figure."""
+"""Runs studies, from their jobs to their figures."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..sweep.executor import AbstractExecutor
+from ..sweep.plan import Job
 from ..sweep.results import known_and_missing, result_of, run_jobs, write_table
 from ..training.records import write_json
 from .arms import MissingRuns
@@ -15,9 +16,9 @@ from .study import AbstractStudy, Claim, StudyFailed
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a study is.
+    """How far the runs of all studies are.
 
-    - `count`, `total`: of its runs, how many are done, and how many there are.
+    - `count`, `total`: how many are done, and how many there are.
     - `known`: how many of them had been done before.
     - `message`: what was wrong with the last one, if anything.
     """
@@ -31,56 +32,102 @@ class Progress:
 Watch = Callable[[Progress], None]
 
 
-def run_study(
-    study: AbstractStudy,
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """A study that has ended: its claims, or why it has none."""
+
+    study: AbstractStudy
+    claims: Sequence[Claim] = ()
+    error: Exception | None = None
+
+
+def run_studies(
+    seeds: Mapping[AbstractStudy, Sequence[int]],
     root: Path,
     *,
     scale: str,
-    seeds: Sequence[int],
     executor: AbstractExecutor,
     watch: Watch | None = None,
-) -> list[Claim]:
-    """Do what is missing, then write the numbers, the claims and the figure.
+) -> Iterator[Ended]:
+    """Do what is missing of some studies, and tell of each when the last of its runs has ended.
+
+    The runs of all of them are done together, so that no core waits for the end of a study. Those
+    without runs come last: they measure in this process, and then have the machine for themselves.
+    That something is wrong with one does not stop the others.
 
     **Arguments:**
 
-    - `study`: which.
+    - `seeds`: the studies, and those of their runs.
     - `root`: where everything goes: `NAME.json`, `.svg` and `.png`, and the runs in `runs/`, of all
         of which there is a table there, `runs.jsonl` and `runs.parquet`.
-    - `scale`, `seeds`: of its runs.
+    - `scale`: of the runs.
     - `executor`: who does them.
     - `watch`: is told when it begins, and when a run has ended.
-
-    Raises `StudyFailed` if there are runs that could not be done. Those that were, and failed, are
-    results.
     """
-    jobs, runs = study.jobs(scale, seeds), root / "runs"
-    known, missing = known_and_missing(jobs, runs)
+    jobs = {study: study.jobs(scale, seeds[study]) for study in seeds}
+    runs = root / "runs"
+    known, missing = known_and_missing([job for each in jobs.values() for job in each], runs)
+    left = {study: {job.identity for job in each} for study, each in jobs.items()}
+    errors: dict[str, str] = {}
+
+    def end(study: AbstractStudy) -> Ended:
+        return _end(study, jobs[study], errors, root, scale=scale, seeds=seeds[study])
+
+    def ended_with(job: Job) -> Iterator[Ended]:
+        for study in [study for study, missing in left.items() if job.identity in missing]:
+            left[study].remove(job.identity)
+            if not left[study]:
+                yield end(study)
+
     so_far, total = len(known), len(known) + len(missing)
-    errors = {}
     tell_watch = watch or (lambda progress: None)
-    if jobs:
+    if total:
         tell_watch(Progress(so_far, total, so_far))
+    for job, _ in known:
+        yield from ended_with(job)
     for count, (job, result, error) in enumerate(run_jobs(missing, runs, executor), so_far + 1):
         if result is None:
             errors[job.identity] = error or "it has left no result"
         tell_watch(Progress(count, total, so_far, error or _remark(result)))
-    if errors:
-        first, why = next(iter(errors.items()))
-        raise StudyFailed(
-            f"{len(errors)} of its runs could not be done, such as {first} in {runs}: {why} "
-            "Call it again to try them again."
+        yield from ended_with(job)
+    for study in seeds:
+        if not jobs[study]:
+            yield end(study)
+
+
+def _end(
+    study: AbstractStudy,
+    jobs: Sequence[Job],
+    errors: Mapping[str, str],
+    root: Path,
+    *,
+    scale: str,
+    seeds: Sequence[int],
+) -> Ended:
+    """Write the numbers, the claims and the figure.
+
+    Runs that could not be done are an error. Those that were, and failed, are results.
+    """
+    runs = root / "runs"
+    if failed := [job.identity for job in jobs if job.identity in errors]:
+        why = (
+            f"{len(failed)} of its runs could not be done, such as {failed[0]} in {runs}: "
+            f"{errors[failed[0]]} Call it again to try them again."
         )
-    found = [(job, result_of(job, runs)) for job in jobs]
-    results = [result for _, result in found if result is not None]
-    told, claims = tell(study, results, scale=scale, seeds=seeds)
-    root.mkdir(parents=True, exist_ok=True)
-    write_json(root / f"{study.name}.json", told)
-    if told["numbers"] is not None:
-        draw(study, told["numbers"], root)
-    if jobs:
-        write_table(runs)
-    return claims
+        return Ended(study, error=StudyFailed(why))
+    try:
+        found = [result_of(job, runs) for job in jobs]
+        results = [result for result in found if result is not None]
+        told, claims = tell(study, results, scale=scale, seeds=seeds)
+        root.mkdir(parents=True, exist_ok=True)
+        write_json(root / f"{study.name}.json", told)
+        if told["numbers"] is not None:
+            draw(study, told["numbers"], root)
+        if jobs:
+            write_table(runs)
+    except Exception as error:
+        return Ended(study, error=error)
+    return Ended(study, claims)
 
 
 def _remark(result: dict[str, Any] | None) -> str:

@@ -7,9 +7,21 @@ import pytest
 from taynode.cli import main
 from taynode.cli.paper import Watch
 from taynode.paper import Claim, find_study, STUDIES
-from taynode.paper.run import Progress, remarks_on_data, run_study
+from taynode.paper.chart import Chart, Line, Panel
+from taynode.paper.run import Progress, remarks_on_data, run_studies
+from taynode.paper.study import AbstractStudy, StudyFailed
 from taynode.sweep.executor import AbstractExecutor, Done, LocalExecutor
+from taynode.sweep.plan import Job
+from taynode.sweep.worker import PARTS, RESULT
 from taynode.training.config import ConfigError
+from taynode.training.records import write_json
+
+
+def do(*studies, root, executor=None):
+    """Studies at `smoke`, with one seed: what became of them, by name."""
+    seeds = {study: [0] for study in studies}
+    executor = executor or LocalExecutor(1)
+    return {x.study.name: x for x in run_studies(seeds, root, scale="smoke", executor=executor)}
 
 
 def test_every_study_can_be_found():
@@ -29,7 +41,7 @@ def test_verdict_is_a_known_word():
 
 def test_steps_of_figure_2_are_those_of_correct_solvers(tmp_path):
     study = find_study("fig2-solver-order")
-    (claim,) = run_study(study, tmp_path, scale="smoke", seeds=[0], executor=LocalExecutor(1))
+    (claim,) = do(study, root=tmp_path)[study.name].claims
     assert claim.verdict == "holds"
     told = json.loads((tmp_path / "fig2-solver-order.json").read_text())
     steps = told["numbers"]["steps"]
@@ -44,7 +56,7 @@ def test_steps_of_figure_2_are_those_of_correct_solvers(tmp_path):
 
 def test_cost_of_derivatives(tmp_path):
     study = find_study("taylor-cost")
-    claims = run_study(study, tmp_path, scale="smoke", seeds=[0], executor=LocalExecutor(1))
+    claims = do(study, root=tmp_path)[study.name].claims
     assert len(claims) == 2
     numbers = json.loads((tmp_path / "taylor-cost.json").read_text())["numbers"]
     assert numbers["orders"] == [1, 2, 3]
@@ -95,6 +107,100 @@ class Broken(AbstractExecutor):
         yield from (Done(job, "OSError: no space left") for job in jobs)
 
 
+class Made(AbstractStudy):
+    """A study of made-up runs: its table has the names of those that it was given."""
+
+    title = "made up"
+
+    def __init__(self, name, *numbers):
+        self.name, self.numbers_of_runs = name, numbers
+
+    def jobs(self, scale, seeds):
+        return [made_job(number) for number in self.numbers_of_runs]
+
+    def numbers(self, results, scale):
+        if self.name == "wrong":
+            raise ValueError("wrong with the study itself")
+        return {"runs": [result["identity"] for result in results]}
+
+    def claims(self, numbers):
+        return [Claim("", "", ", ".join(numbers["runs"]), "holds")]
+
+    def chart(self, numbers):
+        return Chart([Panel([Line([0.0, 1.0], [0.0, 1.0])], "x")])
+
+
+def made_job(number):
+    (first, _) = find_study("fig1-toy").jobs("smoke", [number])
+    return Job(first.config)
+
+
+class Pretending(AbstractExecutor):
+    """Writes results without doing anything; tells in which order it was asked."""
+
+    def __init__(self, cannot=()):
+        self.asked, self.cannot = [], cannot
+
+    def execute(self, jobs, root):
+        for job in jobs:
+            self.asked.append(job.config.seed)
+            if job.config.seed in self.cannot:
+                yield Done(job, "OSError: no space left")
+                continue
+            directory = job.directory(root)
+            directory.mkdir(parents=True)
+            told = dict.fromkeys(PARTS) | {"identity": job.identity, "job": job.as_dict()}
+            told |= {
+                "config": told["job"]["config"],
+                "state": "finished",
+                "message": "",
+                "data": "",
+            }
+            told |= {"row": {}, "evaluations": {}}
+            write_json(directory / RESULT, told)
+            yield Done(job)
+
+
+def test_studies_share_their_runs_and_end_with_the_last_of_them(tmp_path):
+    executor = Pretending()
+    studies = [Made("none"), Made("two", 0, 1), Made("shares", 1), Made("more", 1, 2)]
+    progress = []
+    seeds = {study: [0] for study in studies}
+    told = []
+    for ended in run_studies(
+        seeds, tmp_path, scale="smoke", executor=executor, watch=progress.append
+    ):
+        assert ended.error is None
+        told.append((ended.study.name, list(executor.asked)))
+    assert told == [
+        ("two", [0, 1]),
+        ("shares", [0, 1]),
+        ("more", [0, 1, 2]),
+        ("none", [0, 1, 2]),
+    ]
+    assert [x.count for x in progress] == [0, 1, 2, 3]
+    assert {x.total for x in progress} == {3}
+    rows = (tmp_path / "runs" / "runs.jsonl").read_text().splitlines()
+    assert len(rows) == 3
+    # All has been done: nobody is asked again, and the claims are the same.
+    again = do(*studies, root=tmp_path, executor=Pretending())
+    assert {
+        name: len(json.loads((tmp_path / f"{name}.json").read_text())["numbers"]["runs"])
+        for name in again
+    } == {"two": 2, "shares": 1, "more": 2, "none": 0}
+
+
+def test_what_is_wrong_with_a_study_does_not_stop_the_others(tmp_path):
+    studies = [Made("wrong", 0), Made("cannot", 0, 1), Made("cannot, too", 1), Made("can", 0, 2)]
+    ended = do(*studies, root=tmp_path, executor=Pretending(cannot={1}))
+    assert str(ended["wrong"].error) == "wrong with the study itself"
+    assert "1 of its runs could not be done, such as toy-" in str(ended["cannot"].error)
+    assert isinstance(ended["cannot, too"].error, StudyFailed)
+    assert ended["can"].error is None
+    assert (tmp_path / "can.png").exists()
+    assert not (tmp_path / "cannot.json").exists()
+
+
 def paper(*words):
     with pytest.raises(SystemExit) as stop:
         main(["paper", *words])
@@ -106,7 +212,7 @@ def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, 
     words = "run", "fig1-toy", "fig2-solver-order", "--scale", "smoke", "--out", str(tmp_path)
     assert paper(*words) == 1
     told = capsys.readouterr()
-    assert "fig1-toy: 0 of 2 runs" in told.err
+    assert "2 studies: 0 of 2 runs" in told.err
     assert "could not be done, such as toy-" in told.err
     assert "no space left" in told.err
     assert (tmp_path / "smoke" / "fig2-solver-order.svg").exists()
