@@ -27,6 +27,8 @@ STYLE = {
     # The same file every time.
     "svg.hashsalt": "taynode",
 }
+# On logarithmic axes, by how many times the least the largest number is.
+TICKS = {4: (1, 1.5, 2, 3, 4, 5, 6, 7, 8), 10: (1, 2, 3, 5, 7), 100: (1, 2, 5)}
 # In inches, by the number of columns.
 PANEL_WIDTH = {1: 5.5, 2: 4.2, 3: 3.2}
 
@@ -128,8 +130,9 @@ def _name_ticks(axis: Any) -> None:
 
     low, high = axis.get_data_interval()
     if 0 < low and high < 100 * low:
-        few = high > 10 * low
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1, 1.5, 2, 3, 4, 5, 6, 7, 8)))
+        # As many as there is room for.
+        subs = next(subs for most, subs in TICKS.items() if high <= most * low)
+        axis.set_major_locator(LogLocator(subs=subs))
         axis.set_major_formatter(FormatStrFormatter("%g"))
         axis.set_minor_formatter(NullFormatter())
 
