@@ -1,6 +1,7 @@
 """What is saved comes back bit for bit, or is refused with a reason."""
 
 import asyncio
+import concurrent.futures
 import json
 import logging
 import re
@@ -278,7 +279,9 @@ def test_in_a_notebook(tmp_path):
     async def cell():
         return round_trip(tmp_path, {"x": 5})
 
-    assert asyncio.run(cell()).state == {"x": 5}
+    # In a thread of its own: in this one, the browser of other tests may have a loop running.
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: asyncio.run(cell())).result().state == {"x": 5}
 
 
 def test_without_orbax(tmp_path, monkeypatch):
