@@ -23,19 +23,22 @@ def start(out):
     words = ["paper", "all", "--scale", "smoke", "--seeds", "1", "--out", str(out)]
     # The tests' own settings of the compiler are not what users have.
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "taynode.cli", *words],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    with open(log_of(out), "a") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "taynode.cli", *words],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
 
-def finish(process):
-    output, _ = process.communicate(timeout=SECONDS)
-    assert process.returncode == 0, output
+def log_of(out):
+    return out.with_suffix(".log")
+
+
+def finish(process, out):
+    assert process.wait(timeout=SECONDS) == 0, log_of(out).read_text()
 
 
 def without_times(value: Any) -> Any:
@@ -67,22 +70,22 @@ def test_all_studies_and_the_same_if_killed_and_resumed(tmp_path):
     One test, since several might be done at the same time, and each would need all studies.
     """
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
-    finish(start(undisturbed))
+    finish(start(undisturbed), undisturbed)
     every_study_is_done(undisturbed)
     half = len(table(undisturbed)) // 2
     runs = disturbed / "smoke" / "runs"
     process = start(disturbed)
     while len(done := sorted(runs.glob(f"*/{RESULT}"))) < half:
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, log_of(disturbed).read_text()
         time.sleep(0.1)
     # Its workers, of which nobody is in charge any more, end with it.
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.wait()
     done[0].write_text(done[0].read_text()[:-20])
     for path in done[1].parent.rglob("*"):
         if path.is_file() and path.name != "job.json":
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    finish(start(disturbed))
+    finish(start(disturbed), disturbed)
     every_study_is_done(disturbed)
     assert table(disturbed) == table(undisturbed)
     rows = map(json.loads, (runs / "runs.jsonl").read_text().splitlines())
