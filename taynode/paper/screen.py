@@ -106,7 +106,8 @@ def _heat(heat: Heat) -> Figure:
         "y": list(heat.rows),
         "zmin": 0,
         "zmax": 1,
-        "colorscale": "Blues",
+        # From the background up, whichever theme it is.
+        "colorscale": [[0, "@surface"], [1, "@g1"]],
         "showscale": False,
         "texttemplate": "%{z:.2f}",
         "hovertemplate": "%{y}, %{x}: %{z:.2f}<extra></extra>",

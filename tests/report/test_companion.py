@@ -46,6 +46,9 @@ def test_companion_shows_every_study(root, open_page):
     assert page.locator(".waiting").count() == 0
     for plot in page.locator("[data-figure]").all():
         assert plot.locator("svg .main-svg, svg.main-svg").count() > 0
+    # All names of colors have become colors, also in the scale of the heat map.
+    figures = "[...document.querySelectorAll('[data-figure]')].map((x) => [x.data, x.layout])"
+    assert '"@' not in page.evaluate(f"JSON.stringify({figures})")
     text = page.inner_text("body")
     assert "claims of the paper hold" in text
     assert "All unregularized runs failed" in text

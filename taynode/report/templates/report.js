@@ -25,7 +25,11 @@
       const parts = color(found[1]);
       return found[2] === undefined ? `rgb(${parts})` : `rgba(${parts},${found[2]})`;
     }
-    if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map((x) => resolve(color, x));
+    if (Array.isArray(value)) {
+      // Numbers alone are many, and have no colors; a color scale has both.
+      const plain = typeof value[0] === "number" && typeof value.at(-1) === "number";
+      return plain ? value : value.map((x) => resolve(color, x));
+    }
     if (value && typeof value === "object") {
       return Object.fromEntries(Object.entries(value).map(([k, x]) => [k, resolve(color, x)]));
     }
