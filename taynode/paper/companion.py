@@ -31,13 +31,19 @@ def write_companion(root: Path, out: Path) -> Path:
     holds, fails, _ = (sum(x["verdict"] == word for x in papers) for word in VERDICTS)
     content = {
         "title": "The paper, reproduced",
-        "headline": f"{holds} of {len(papers)} claims of the paper hold, {fails} do not",
+        "headline": headline(len(papers), holds, fails),
         "scale": ", ".join(dict.fromkeys(told["scale"] for told in studies)),
         "claims": claims,
         "studies": shown,
         "figures": as_script(figures),
     }
     return render_page("companion.html.j2", content, out)
+
+
+def headline(count: int, holds: int, fails: int) -> str:
+    """How many claims there are, hold and do not hold, as a sentence."""
+    claims = f"claim{'s' if count != 1 else ''} of the paper hold{'s' if holds == 1 else ''}"
+    return f"{holds} of {count} {claims}, {fails} {'does' if fails == 1 else 'do'} not"
 
 
 def read_study(file: Path) -> dict[str, Any] | None:
@@ -64,7 +70,9 @@ def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         for i, (panel, figure) in enumerate(zip(chart.panels, figures_of(chart), strict=True)):
             key = f"{study.name}-{i}"
             figures[key] = _finite(figure)
-            panels.append({"key": key, "title": panel.title or panel.y})
+            # In print, there is more room below than beside.
+            title = (panel.title or panel.y).replace("\n", ", ")
+            panels.append({"key": key, "title": title})
     return {
         "name": study.name,
         "title": study.title,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from taynode.paper import find_study
-from taynode.paper.companion import write_companion
+from taynode.paper.companion import headline, write_companion
 from taynode.paper.fig2_solver_order import SolverOrder
 from taynode.paper.run import tell
 from taynode.paper.summary import write_summary
@@ -50,8 +50,15 @@ def test_companion_shows_every_study(root, open_page):
     figures = "[...document.querySelectorAll('[data-figure]')].map((x) => [x.data, x.layout])"
     assert '"@' not in page.evaluate(f"JSON.stringify({figures})")
     text = page.inner_text("body")
-    assert "claims of the paper hold" in text
+    assert "claims of the paper" in page.inner_text("h1")
+    assert "unregularized, NFE" in text
     assert "All unregularized runs failed" in text
     assert "made up; 6 runs, 0.02 h of one core; jax 1.2" in text
     assert "Color: size of the third derivative" in text
     assert "taynode paper run table2-mnist-flow --scale laptop --seeds 3" in text
+
+
+def test_headline_in_the_singular():
+    assert headline(51, 25, 16) == "25 of 51 claims of the paper hold, 16 do not"
+    assert headline(3, 1, 1) == "1 of 3 claims of the paper holds, 1 does not"
+    assert headline(1, 0, 0) == "0 of 1 claim of the paper hold, 0 do not"
