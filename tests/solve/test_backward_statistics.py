@@ -49,7 +49,7 @@ SETTINGS = {
 }
 
 
-LONG = ("Adams", "segments", "fixed")
+LONG = ("Adams", "segments", "fixed", "rejected at first")
 
 
 @pytest.mark.parametrize(

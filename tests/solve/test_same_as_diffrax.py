@@ -270,6 +270,7 @@ def test_backward_solve_takes_the_steps_of_the_plain_adjoint():
     check_backward_steps(["augmented", "backward"], **options)
 
 
+@pytest.mark.slow
 def test_backward_solve_with_a_seminorm_takes_the_steps_of_the_plain_adjoint():
     seminorm = pid(1e-3, norm=dfx.adjoint_rms_seminorm)
     adjoint = dfx.BacksolveAdjoint(stepsize_controller=seminorm, solver=dfx.Dopri5())

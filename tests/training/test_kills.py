@@ -108,6 +108,7 @@ def test_fifty_kills(start, tmp_path):
     check_kills(start, tmp_path, "paper", times=50)
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(start, tmp_path):
     out = tmp_path / "run"
     with start(out, "paper") as process:
