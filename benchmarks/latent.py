@@ -9,9 +9,9 @@ import jax.random as jr
 from rich.console import Console
 
 import taynode as tn
+from taynode.lab.config import SolveConfig
+from taynode.lab.training.build import make_solve
 from taynode.models import importance_bound, LatentODE
-from taynode.training.build import make_solve
-from taynode.training.config import SolveConfig
 
 from .measure import Cost, prepare, time_together
 

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from taynode.tasks import find_task
-from taynode.training.config import SolveConfig
-from taynode.training.failures import FailureCheck
-from taynode.training.running import Training
+from taynode.lab import find_task
+from taynode.lab.config import SolveConfig
+from taynode.lab.training.failures import FailureCheck
+from taynode.lab.training.running import Training
 
 
 BLOCK = 50

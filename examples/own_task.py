@@ -3,9 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
+from taynode.lab import AbstractTask, Batch, Data, OptimizerConfig, Outcome, TrainConfig
 from taynode.models import ConcatSquashMLP, NeuralODEClassifier
-from taynode.tasks import AbstractTask, Batch, Data, Outcome
-from taynode.training import OptimizerConfig, TrainConfig
 
 
 def two_spirals(count, seed):

@@ -4,19 +4,18 @@ from . import (
     compat as compat,
     models as models,
     solvers as solvers,
-    tasks as tasks,
-    training as training,
 )
-from .augment import regularized as regularized, StateNorm as StateNorm
 from .backward import backward_statistics as backward_statistics
-from .diagnosis import diagnose as diagnose, Diagnosis as Diagnosis
-from .initial_step import initial_step_size as initial_step_size
+from .integration.diagnosis import diagnose as diagnose, Diagnosis as Diagnosis
+from .integration.grid import FixedGrid as FixedGrid
+from .integration.initial_step import initial_step_size as initial_step_size
 from .quadrature import (
     AbstractQuadrature as AbstractQuadrature,
     Augmented as Augmented,
     Backward as Backward,
     Sampled as Sampled,
 )
+from .quadrature.regularized import regularized as regularized, StateNorm as StateNorm
 from .regularizers import (
     AbstractRegularizer as AbstractRegularizer,
     DirectionalDerivative as DirectionalDerivative,

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from ._types import Args, Scalar, VectorField, Y
-from .control import Watch, WatchedController
-from .nfe import cost_of
+from .integration.control import Watch, WatchedController
+from .integration.nfe import cost_of
 from .solve import diffeqsolve
 
 

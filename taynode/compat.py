@@ -9,9 +9,9 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from ._types import Key, Y
+from .integration.grid import FixedGrid
 from .quadrature import AbstractQuadrature, Augmented
 from .solve import diffeqsolve
-from .solvers.grid import FixedGrid
 from .solvers.names import SOLVERS
 
 

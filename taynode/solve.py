@@ -11,10 +11,12 @@ import jax.tree_util as jtu
 from jax.core import Tracer
 
 from ._types import Args, Key, Scalar, Y
-from .augment import check_regularizer
-from .failure import raise_if_failed, with_nonfinite_penalty
-from .integrate import integrate, Problem, with_common_types, with_fields
+from .integration.failure import raise_if_failed, with_nonfinite_penalty
+from .integration.integrate import integrate
+from .integration.problem import Problem, with_common_types
+from .integration.solution import with_fields
 from .quadrature import AbstractQuadrature, Augmented
+from .regularizers.combine import check_regularizers
 
 
 @eqx.filter_jit
@@ -109,7 +111,7 @@ def diffeqsolve(
 
 
 def _check(problem: Problem, regularizer: Any, quadrature: Any) -> None:
-    check_regularizer(problem.terms, regularizer)
+    check_regularizers(problem.terms, regularizer)
     if not isinstance(quadrature, AbstractQuadrature):
         hint = " Did you forget the parentheses?" if isinstance(quadrature, type) else ""
         raise TypeError(

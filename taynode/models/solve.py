@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from .._types import Args, Key, Scalar, VectorField, Y
+from ..integration.grid import FixedGrid
 from ..quadrature import AbstractQuadrature, Augmented
 from ..solve import diffeqsolve
-from ..solvers.grid import FixedGrid
 
 
 class Solve(eqx.Module):

@@ -1,5 +1,6 @@
-"""How the charge is integrated along the path."""
+"""How the rate of a regularizer is integrated along the path."""
 
-from .augmented import Augmented as Augmented, Backward as Backward
-from .base import AbstractQuadrature as AbstractQuadrature
+from .augmented import Augmented as Augmented
+from .backward import Backward as Backward
+from .base import AbstractQuadrature as AbstractQuadrature, Penalized as Penalized
 from .sampled import Sampled as Sampled

@@ -7,10 +7,10 @@ import diffrax as dfx
 import equinox as eqx
 
 from .._types import Key
-from ..integrate import Problem
+from ..integration.problem import Problem
 
 
-class Outcome(NamedTuple):
+class Penalized(NamedTuple):
     """A solution of the plain system, and what its path was charged.
 
     - `solution`: as if there had been no regularizer.
@@ -34,5 +34,5 @@ class AbstractQuadrature(eqx.Module):
     """
 
     @abc.abstractmethod
-    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Outcome:
-        """Solve the problem with `taynode.integrate.integrate`, and charge its path."""
+    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Penalized:
+        """Solve the problem with `taynode.integration.integrate.integrate`, and charge its path."""

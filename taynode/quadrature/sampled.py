@@ -9,10 +9,9 @@ import jax.random as jr
 import jax.tree_util as jtu
 
 from .._types import Key, Scalar, Y
-from ..augment import finalize, initial_states
-from ..integrate import Problem
-from ..regularizers.base import combine_rates
-from .base import AbstractQuadrature, Outcome
+from ..integration.problem import Problem
+from ..regularizers.combine import combine_rates, finalize, initial_states
+from .base import AbstractQuadrature, Penalized
 from .readings import check_rows, read_batch, read_rows, Readings, save_end, split_end
 
 
@@ -43,7 +42,7 @@ class Sampled(AbstractQuadrature):
                 f"`points` must be a Python integer of at least 1, got {self.points!r}."
             )
 
-    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Outcome:
+    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Penalized:
         """Solve, reading the state at random times, and average the rate there."""
         if key is None:
             raise ValueError(
@@ -82,7 +81,7 @@ class Sampled(AbstractQuadrature):
                     _rates(problem, regularizer, noise, t, y),
                 )
         penalty = finalize(regularizer, integrals, problem.t0, problem.t1)
-        return Outcome(solution, penalty, self.points + 2 * int(moving_end))
+        return Penalized(solution, penalty, self.points + 2 * int(moving_end))
 
     def _times(self, t0: Scalar, t1: Scalar, shape: tuple[int, ...], key: Key) -> Any:
         """Random times, one (or one for each row) in each part of the interval."""

@@ -83,26 +83,6 @@ def _square(x: Any) -> Any:
     return x.real**2 + x.imag**2 if jnp.iscomplexobj(x) else x**2
 
 
-def combine_rates(
-    regularizers: Any, vector_field: VectorField, t: Scalar, y: Y, args: Args, states: Any
-) -> tuple[Y, Any]:
-    """The slope, and a pytree of rates like that of the regularizers."""
-    leaves, treedef = jtu.tree_flatten(regularizers, is_leaf=is_regularizer)
-    results = [
-        regularizer.rate(vector_field, t, y, args, state)
-        for regularizer, state in zip(leaves, states, strict=True)
-    ]
-    # The slopes are equal, and the compiler merges what computes them.
-    rates = [jtu.tree_map(_as_float, rate) for _, rate in results]
-    return results[0][0], treedef.unflatten(rates)
-
-
-def _as_float(rate: Any) -> Any:
-    rate = jnp.asarray(rate)
-    inexact = jnp.issubdtype(rate.dtype, jnp.inexact)
-    return rate if inexact else rate.astype(jnp.result_type(float))
-
-
 def is_regularizer(x: Any) -> bool:
     """For use as `is_leaf`."""
     return isinstance(x, AbstractRegularizer)

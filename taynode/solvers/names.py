@@ -13,7 +13,7 @@ from .rk_fehlberg45 import RKFehlberg45
 from .tanaka_yamashita import TanakaYamashita7
 
 
-# The names alone are also in `taynode.training.config`, which does not import JAX.
+# The names alone are also in `taynode.lab.config`, which does not import JAX.
 SOLVERS: dict[str, Callable[[], dfx.AbstractSolver]] = {
     "dopri5": dfx.Dopri5,
     "dopri8": dfx.Dopri8,

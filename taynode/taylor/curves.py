@@ -10,9 +10,9 @@ import jax.tree_util as jtu
 import numpy as np
 
 from . import rules as rules
+from .advance import Sweep
 from .program import is_inexact, Program
 from .series import cast, divide, instantiate, scale
-from .sweep import Sweep
 
 
 def jet(

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from . import rules as rules
+from .advance import Sweep
 from .program import is_inexact, Program
 from .series import cast, Coefficient, divide, instantiate, scale
-from .sweep import Sweep
 
 
 def solution_derivatives(

@@ -17,6 +17,7 @@ from scipy.linalg import expm
 from scipy.stats import multivariate_normal, norm
 
 import taynode as tn
+from taynode.lab.tasks.latent import AbstractLatent, seen_part, SeriesBatch, UNSEEN
 from taynode.models import (
     divergence_from_prior,
     evidence_bound,
@@ -25,7 +26,6 @@ from taynode.models import (
     RecurrentEncoder,
     Solve,
 )
-from taynode.tasks.latent import AbstractLatent, seen_part, SeriesBatch, UNSEEN
 
 
 KEY = jr.key(0)

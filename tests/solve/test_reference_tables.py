@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 import taynode as tn
-
-from .problems import pid
+from tests.integration.problems import pid
 
 
 RELEASED = functools.partial(tn.initial_step_size, variant="released")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import taynode as tn
-
-from .problems import counts, distance, KEY, Network, network, pendulum, pid, Y0
+from tests.integration.problems import counts, distance, KEY, Network, network, pendulum, pid, Y0
 
 
 SPEED = tn.TotalDerivative(order=2)

@@ -8,8 +8,7 @@ import optimistix as optx
 import pytest
 
 import taynode as tn
-
-from .problems import counts, distance, KEY, pendulum, pid, TSIT5, Y0
+from tests.integration.problems import counts, distance, KEY, pendulum, pid, TSIT5, Y0
 
 
 SPEED = tn.TotalDerivative(order=2)

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import taynode as tn
+from taynode.lab.config import SolveConfig
+from taynode.lab.training.build import make_solve
 from taynode.solvers import UnrolledDopri5
-from taynode.training.build import make_solve
-from taynode.training.config import SolveConfig
 
 
 JUMP = 0.7

@@ -10,9 +10,9 @@
 
 from jax.extend.core import primitives as p
 
+from ..advance import Sweep
 from ..program import Program
 from ..registry import INLINED, rule_for
-from ..sweep import Sweep
 
 
 INLINED.update(

@@ -20,11 +20,11 @@ from jax.core import eval_jaxpr
 from jax.extend.core import primitives as p
 from jax.interpreters.ad import zeros_like_aval
 
+from ..advance import Sweep
 from ..jaxprs import open_jaxpr, scan_lengths
 from ..program import Equation, Program
 from ..registry import rule_for
 from ..series import instantiate, Series
-from ..sweep import Sweep
 
 
 # Key of the one thing that a loop keeps beside the records of its orders.

@@ -15,11 +15,11 @@ from typing import Any
 
 import jax
 
+from ..advance import Sweep
 from ..errors import no_derivative
 from ..program import Equation, is_inexact, Program
 from ..registry import ANY, Rule, RULES
 from ..series import divide, instantiate, scale
-from ..sweep import Sweep
 
 
 def _from_jvp(equation: Equation) -> Program:

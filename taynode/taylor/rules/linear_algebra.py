@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import primitives as p
 
+from ..advance import Sweep
 from ..program import Equation, Program
 from ..registry import ANY, rule_for, RULES
 from ..series import add, instantiate, subtract
-from ..sweep import Sweep
 
 
 @rule_for(p.cholesky_p, owns_primal=True)

@@ -1,6 +1,0 @@
-"""`python -m taynode.cli`."""
-
-from . import main
-
-
-main()

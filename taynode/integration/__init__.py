@@ -1,0 +1,1 @@
+"""A diffrax solve with its evaluations counted: problem, control, first step, failures."""

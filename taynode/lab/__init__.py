@@ -1,0 +1,6 @@
+"""The lab: tasks, training, sweeps, reports and the command line, built on top of the library."""
+
+from .._lazy import public_names
+
+
+__getattr__, __dir__ = public_names(__name__, __file__)

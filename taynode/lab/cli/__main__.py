@@ -1,0 +1,6 @@
+"""`python -m taynode.lab.cli`."""
+
+from . import main
+
+
+main()

@@ -1,0 +1,117 @@
+"""Runs that differ in their seed alone, taken together."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..config import RegularizerConfig
+from ..sweep.plan import EvaluationConfig, Job
+
+
+class MissingRuns(Exception):
+    """A study lacks runs that it cannot do without: they failed. The message says which."""
+
+
+def jobs_of(
+    task: str,
+    arms: Iterable[RegularizerConfig],
+    scale: str,
+    seeds: Sequence[int],
+    evaluations: tuple[EvaluationConfig, ...] = (),
+    measurements: tuple[str, ...] = (),
+) -> list[Job]:
+    """A task as it is by default, with some regularizers, for all seeds."""
+    from ..tasks.base import find_task
+
+    defaults = find_task(task).defaults(scale)
+    return [
+        Job(
+            dataclasses.replace(defaults, regularizer=arm, seed=seed),
+            evaluations,
+            measurements,
+        )
+        for arm in arms
+        for seed in seeds
+    ]
+
+
+def is_usable(result: dict[str, Any]) -> bool:
+    """Whether a run came to an end, with a loss."""
+    row = result["row"]
+    return result["state"] == "finished" and all(
+        math.isfinite(row[name]) for name in ("train_loss", "test_loss")
+    )
+
+
+def num_unsolved(result: dict[str, Any]) -> int:
+    """How many solves of its evaluations gave up, so that their NFE cannot be compared."""
+    every = result["row"], *result["evaluations"].values()
+    return sum(row.get(f"{split}_num_failed", 0) for row in every for split in ("train", "test"))
+
+
+class Arm(NamedTuple):
+    """The results of one regularizer and weight, by seed."""
+
+    order: int
+    weight: float
+    results: dict[int, dict[str, Any]]
+
+    @property
+    def label(self) -> str:
+        """In words."""
+        return f"R_{self.order}, weight {self.weight:g}" if self.order else "unregularized"
+
+    def values(self, name: str, evaluation: str | None = None) -> dict[int, float]:
+        """A number of each run, from its last row or from a further evaluation."""
+        at = lambda result: (
+            result["row"] if evaluation is None else result["evaluations"][evaluation]
+        )
+        return {seed: float(at(result)[name]) for seed, result in self.results.items()}
+
+    def listed(self, name: str, evaluation: str | None = None) -> list[float]:
+        """The same without the seeds."""
+        return list(self.values(name, evaluation).values())
+
+    def measured(self, name: str) -> list[Any]:
+        """What was measured of its runs, of those of which it was."""
+        return [x["measured"][name] for x in self.results.values() if name in x["measured"]]
+
+
+def arms_of(results: Sequence[dict[str, Any]], *, num_arms: int = 2) -> list[Arm]:
+    """By order and weight, the unregularized runs first, as order 0.
+
+    Raises `MissingRuns` if these all failed, or if there are less than so many arms.
+    """
+    groups: dict[tuple[int, float], dict[int, dict[str, Any]]] = {}
+    for result in results:
+        settings = result["config"]["regularizer"]
+        order = 0 if settings["name"] == "none" else int(settings["name"][1:])
+        if is_usable(result) and not num_unsolved(result):
+            group = groups.setdefault((order, settings["weight"]), {})
+            group[result["config"]["seed"]] = result
+    arms = [Arm(*key, dict(sorted(groups[key].items()))) for key in sorted(groups)]
+    if not arms or arms[0].order != 0:
+        raise MissingRuns("All unregularized runs failed.")
+    if len(arms) < num_arms:
+        raise MissingRuns(f"Only runs of {len(arms)} of at least {num_arms} arms are there.")
+    return arms
+
+
+def paired(arms: Sequence[Arm]) -> list[Arm]:
+    """The same with those seeds only that all of them have; raises `MissingRuns` without any."""
+    common = set.intersection(*(set(arm.results) for arm in arms))
+    if not common:
+        raise MissingRuns("No seed has runs of all arms.")
+    return [
+        arm._replace(results={seed: x for seed, x in arm.results.items() if seed in common})
+        for arm in arms
+    ]
+
+
+def first_measured(arm: Arm, name: str) -> Any:
+    """What was measured of the first run of which it was."""
+    found = arm.measured(name)
+    if not found:
+        raise MissingRuns(f"The runs to be drawn failed ({arm.label}).")
+    return found[0]

@@ -1,0 +1,101 @@
+"""Figure 2: solvers of order m take small steps on polynomials of degree m and more."""
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from .chart import Chart, Heat, Panel
+from .study import AbstractStudy, Claim, verdict
+
+
+POWERS = (1, 2, 3, 4, 5, 6)
+TOLERANCE = 1.4e-8
+# By name: the order, and the tolerance. Heun's method would take all day at the other one.
+SOLVERS = {
+    "heun": (2, 1e-5),
+    "fehlberg12": (2, TOLERANCE),
+    "bosh3": (3, TOLERANCE),
+    "owren_zennaro4": (4, TOLERANCE),
+    "dopri5": (5, TOLERANCE),
+}
+END = 100.0
+
+
+class SolverOrder(AbstractStudy):
+    """Steps for z = 1 + t^K on [0, 100]."""
+
+    name: ClassVar[str] = "fig2-solver-order"
+    title: ClassVar[str] = "Steps rise when the degree of a trajectory reaches the solver's order"
+    num_seeds: ClassVar[int] = 0
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """Attempted steps for each solver and degree."""
+        del results, scale
+        return {"steps": {name: _steps(name) for name in SOLVERS}}
+
+    def chart(self, numbers: dict[str, Any]) -> Chart:
+        """The paper's heat map: by how much steps rise from one degree to the next."""
+        steps = numbers["steps"]
+        rises = zip(*(_rises(x) for x in steps.values()), strict=True)
+        heat = Heat(
+            [list(row) for row in rises],
+            [f"{name.rstrip('12345').replace('_', '-')} {SOLVERS[name][0]}" for name in steps],
+            [f"{k - 1} to {k}" for k in POWERS[1:]],
+        )
+        title = "Rise of the number of steps, as a share of all rises"
+        x, y = "solver and its order (heun at 1e-5)", "degree K of the trajectory"
+        return Chart([Panel([heat], title, x, y)])
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """Steps are few below the order and many from there on."""
+        ratios = []
+        for name, steps in numbers["steps"].items():
+            order = SOLVERS[name][0]
+            below = max(steps[k - 1] for k in POWERS if k < order)
+            above = min(steps[k - 1] for k in POWERS if k >= order)
+            ratios.append(above / below)
+        return [
+            Claim(
+                "A solver of order m takes many more steps for K >= m than for K < m",
+                "lower triangle of the heat map",
+                f"{min(ratios):.0f} to {max(ratios):.0f} times as many",
+                verdict(min(ratios) > 5),
+                rule="more than 5 times as many, for each solver",
+            )
+        ]
+
+
+def _rises(steps: list[int]) -> list[float]:
+    differences = [max(0, b - a) for a, b in itertools.pairwise(steps)]
+    return [x / max(1, sum(differences)) for x in differences]
+
+
+def _steps(name: str) -> list[int]:
+    import diffrax as dfx
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+
+    from ...integration.initial_step import initial_step_size
+    from ...solve import diffeqsolve
+    from ...solvers.names import SOLVERS as MADE
+
+    tolerance = SOLVERS[name][1]
+
+    @eqx.filter_jit
+    def count(power: Any) -> Any:
+        return diffeqsolve(
+            dfx.ODETerm(lambda t, y, k: k * t ** (k - 1) * jnp.ones_like(y)),
+            MADE[name](),
+            jnp.array(0.0),
+            jnp.array(END),
+            functools.partial(initial_step_size, variant="released"),
+            jnp.ones(1),
+            power,
+            stepsize_controller=dfx.PIDController(rtol=tolerance, atol=tolerance),
+            max_steps=None,
+        ).stats["num_steps"]
+
+    with jax.enable_x64(True):
+        return [int(count(jnp.array(float(k)))) for k in POWERS]

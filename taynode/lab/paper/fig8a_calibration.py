@@ -1,0 +1,129 @@
+"""Figure 8a: whether solvers keep what their tolerances promise on regularized dynamics."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..sweep.plan import Job
+from . import mnist_sweep
+from .arms import arms_of, paired
+from .chart import Chart, Line, Panel
+from .statistics import in_range, quotients, spread
+from .study import AbstractStudy, Claim, seeds_agree, verdict
+
+
+TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+EXACT = 1e-12
+NUM_SAMPLES = 20
+
+
+class Calibration(AbstractStudy):
+    """MNIST: errors of Dopri5, trained with R_3, trained without, and untrained."""
+
+    name: ClassVar[str] = "fig8a-calibration"
+    title: ClassVar[str] = "The error that is made, and the tolerance that is asked for"
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """The runs of the sweep whose errors are measured."""
+        every = mnist_sweep.jobs(scale, seeds)
+        return [job for job in every if mnist_sweep.CALIBRATION in job.measurements]
+
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """Errors by arm, `[seed][tolerance]`, and the slope of each on logarithmic axes."""
+        del scale
+        errors: dict[str, list[list[float]]] = {"untrained": []}
+        for arm in paired(arms_of(results)):
+            measured = arm.measured(mnist_sweep.CALIBRATION)
+            errors[arm.label] = [x["trained"] for x in measured]
+            if not arm.order:
+                errors["untrained"] = [x["untrained"] for x in measured]
+        slopes = {label: [_slope(row) for row in rows] for label, rows in errors.items()}
+        return {"tolerances": list(TOLERANCES), "errors": errors, "slopes": slopes}
+
+    def chart(self, numbers: dict[str, Any]) -> Chart:
+        """Errors over tolerances, a line a seed."""
+        tolerances = numbers["tolerances"]
+        marks = [Line(tolerances, tolerances, "as asked for", -1)]
+        for i, (label, rows) in enumerate(numbers["errors"].items()):
+            marks += [Line(tolerances, row, "" if j else label, i) for j, row in enumerate(rows)]
+        x, y = "tolerance", "error of the solution"
+        return Chart([Panel(marks, x=x, y=y, x_log=True, y_log=True)], height=4.0)
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """Regularized dynamics are solved as faithfully as any."""
+        slopes, tolerances = numbers["slopes"], numbers["tolerances"]
+        # How much worse than asked for it gets at any tolerance, for each seed.
+        worst = {
+            label: [max(quotients(errors, tolerances)) for errors in rows]
+            for label, rows in numbers["errors"].items()
+        }
+        regular = next(label for label in slopes if label.startswith("R_"))
+        # A solver that does better than asked for is not too sure of itself.
+        beyond = [a / max(1.0, b) for a, b in zip(worst[regular], worst["untrained"], strict=True)]
+        pairs = zip(slopes[regular], slopes["untrained"], strict=True)
+        apart = [abs(a - b) for a, b in pairs]
+        return [
+            Claim(
+                "Regularization does not make the solver overconfident",
+                "in the caption",
+                "the largest error at any tolerance, in tolerances: "
+                + ", ".join(f"{label} {in_range(x)}" for label, x in worst.items()),
+                verdict(seeds_agree(beyond, at_most=10.0)),
+                rule="at most 10 tolerances, or 10 times what it is for random dynamics",
+            ),
+            Claim(
+                "Errors follow the tolerance as they do for random dynamics",
+                "about equally well calibrated",
+                "slope of errors over tolerances, on logarithmic axes: "
+                + ", ".join(f"{label} {spread(x)}" for label, x in slopes.items()),
+                verdict(seeds_agree(apart, at_most=0.2)),
+                rule="slopes at most 0.2 apart",
+            ),
+        ]
+
+
+def _slope(errors: Sequence[float]) -> float:
+    import numpy as np
+
+    return float(np.polyfit(np.log10(TOLERANCES), np.log10(errors), 1)[0])
+
+
+def errors_of(directory: Path) -> dict[str, list[float]]:
+    """The errors of a run's model, and of one that is not trained."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+    import jax.random as jr
+    import jax.tree_util as jtu
+
+    from ..config import SolveConfig
+    from ..report.paths import initial_state_of
+    from ..training.build import make_solve
+    from ..training.loading import load
+
+    run = load(directory, precision="float64")
+    batch = jtu.tree_map(lambda x: x[:NUM_SAMPLES], run.data.test)
+    y0 = initial_state_of(run.task, run.model, batch)
+
+    @eqx.filter_jit
+    def ends(field: Any, tolerance: Any) -> Any:
+        config = SolveConfig(max_steps=4096)
+        solve = eqx.tree_at(
+            lambda solve: (solve.stepsize_controller.rtol, solve.stepsize_controller.atol),
+            make_solve(config),
+            (tolerance, tolerance),
+        )
+        return jax.vmap(lambda y: solve(field, y).ys[-1])(y0)
+
+    def errors(field: Any) -> list[float]:
+        exact = ends(field, jnp.asarray(EXACT))
+        distances = (ends(field, jnp.asarray(x)) - exact for x in TOLERANCES)
+        # Never quite zero: logarithms are taken of them.
+        return [max(float(jnp.sqrt(jnp.mean(x**2))), EXACT**2) for x in distances]
+
+    first = run.task.model(jr.split(jr.key(run.config.seed))[0])
+    cast = lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x
+    return {
+        "trained": errors(run.model.vector_field),
+        "untrained": errors(jtu.tree_map(cast, first).vector_field),
+    }

@@ -1,0 +1,94 @@
+"""Many runs on MNIST that differ in what is regularized and how much; most figures use them."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from ..config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
+from ..sweep.plan import EvaluationConfig, Job
+
+
+ORDERS = (2, 3, 4, 5)
+# Of R_2; for each further order, a tenth, since derivatives grow that much.
+WEIGHTS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0, 10.0)
+NUM_IMAGES, NUM_EPOCHS = 10_000, 24
+# Measured of the unregularized runs, and of those with R_3 and this weight of R_2.
+CALIBRATION = "taynode.lab.paper.fig8a_calibration:errors_of"
+CALIBRATED = (3, 1e-2)
+
+# By order: a solver whose tableau is right. The last one chooses its order as it goes.
+SOLVERS = {2: "heun", 3: "bosh3", 4: "owren_zennaro4", 5: "dopri5"}
+ADAPTIVE_ORDER = "adams"
+# Evaluations a step: what a count is made of, so that less of a difference means nothing.
+STEP = {"heun": 2, "bosh3": 3, "owren_zennaro4": 5, "dopri5": 6, ADAPTIVE_ORDER: 2}
+
+
+def _at(name: str, tolerance: float, precision: str = "float32", *also: str) -> EvaluationConfig:
+    solve = SolveConfig(solver=name, rtol=tolerance, atol=tolerance, max_steps=16_384)
+    return EvaluationConfig(f"{name} {tolerance:g}", solve, precision, 200, (*also, "test"))
+
+
+EVALUATIONS = (
+    *(_at(name, 1e-5) for name in SOLVERS.values()),
+    _at(ADAPTIVE_ORDER, 1e-5, "float64"),
+    _at("dopri5", 1.4e-8, "float64", "train"),
+)
+
+
+def config(scale: str) -> TrainConfig:
+    """What all runs share."""
+    from ..tasks.base import find_task
+
+    defaults = find_task("mnist").defaults(scale)
+    if scale == "laptop":
+        # The model learns slowly: the task's own 12 epochs leave more loss than any weight adds.
+        return dataclasses.replace(
+            defaults,
+            train_samples=NUM_IMAGES,
+            final_samples=1000,
+            epochs=NUM_EPOCHS,
+            batch_size=50,
+            training=SolveConfig(solver="dopri5", steps=2),
+            optimizer=OptimizerConfig("sgd", 0.1, schedule="cosine"),
+        )
+    return dataclasses.replace(defaults, train_samples=2000) if scale == "smoke" else defaults
+
+
+def margin(evaluation: str, nfe: float) -> float:
+    """Half a step, as a share of so many evaluations; at least 2 %."""
+    return max(0.02, STEP[evaluation.partition(" ")[0]] / 2 / nfe)
+
+
+def weight_of(order: int, weight: float) -> float:
+    """The weight of R_K that goes with one of R_2."""
+    return float(f"{weight * 10.0 ** (2 - order):.6g}")
+
+
+def regularized(order: int, weight: float) -> RegularizerConfig:
+    """By the weight of R_2. Each image has a time of its own: one for all is much noisier."""
+    return RegularizerConfig(f"r{order}", weight_of(order, weight), per_row=True)
+
+
+def jobs(
+    scale: str,
+    seeds: Sequence[int],
+    *,
+    orders: Sequence[int] = ORDERS,
+    weights: Sequence[float] = WEIGHTS,
+) -> list[Job]:
+    """Unregularized, and all orders with all weights; fewer at `smoke`."""
+    if scale == "smoke":
+        orders, weights = orders[:2], (CALIBRATED[1],)
+    arms = [RegularizerConfig()]
+    arms += [regularized(k, w) for k in orders for w in weights]
+    calibrated = arms[0], regularized(*CALIBRATED)
+    evaluations = EVALUATIONS if scale != "smoke" else EVALUATIONS[1:4:2]
+    shared = config(scale)
+    return [
+        Job(
+            dataclasses.replace(shared, regularizer=arm, seed=seed),
+            evaluations,
+            (CALIBRATION,) if arm in calibrated else (),
+        )
+        for seed in seeds
+        for arm in arms
+    ]

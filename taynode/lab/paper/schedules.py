@@ -1,0 +1,55 @@
+"""The paper's suggestion for later: a weight that is not the same during all of training."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..config import RegularizerConfig
+from ..sweep.plan import EvaluationConfig
+from .r2_sweep import TIGHT
+from .statistics import spread
+from .study import all_of, Claim, seeds_agree, verdict
+from .tables import AbstractTable, COLUMNS, count_in, ratios
+
+
+WEIGHT = 0.1
+
+
+class WeightSchedules(AbstractTable):
+    """R_2 on digits: a constant weight, and one that falls to zero, or rises from it, in half."""
+
+    name: ClassVar[str] = "weight-schedules"
+    title: ClassVar[str] = "Digits: a weight that tapers off, and one that stays"
+    num_seeds: ClassVar[int] = 5
+    task: ClassVar[str] = "digits"
+    unit: ClassVar[str] = "nats"
+    beside: ClassVar[EvaluationConfig] = TIGHT
+    columns: ClassVar[dict[str, str]] = {**COLUMNS, "error": "test_error"}
+    arms: ClassVar[dict[str, RegularizerConfig]] = {
+        "unregularized": RegularizerConfig(),
+        "constant": RegularizerConfig("r2", WEIGHT, per_row=True),
+        "tapers off": RegularizerConfig("r2", WEIGHT, "taper", 0.5, per_row=True),
+        "rises": RegularizerConfig("r2", WEIGHT, "warmup", 0.5, per_row=True),
+    }
+    rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
+    smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (rows[0], rows[2])
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """Whether less of the penalty in the end leaves less of its loss, or of its saving."""
+
+        def to_constant(name: str, arm: str = "tapers off") -> list[float]:
+            return ratios(numbers, name, arm, "constant")
+
+        count = count_in(numbers)
+        nfe, loss = to_constant(count), to_constant("loss")
+        rises = [spread(to_constant(name, "rises")) for name in (count, "loss")]
+        return [
+            Claim(
+                "A weight that tapers off gives a lower loss at as few evaluations",
+                "suggested, not tried",
+                f"{spread(nfe)} of the evaluations and {spread(loss)} of the test loss of a "
+                f"constant weight (one that rises: {' and '.join(rises)})",
+                verdict(all_of(seeds_agree(loss, at_most=0.97), seeds_agree(nfe, at_most=1.05))),
+                rule="at most 0.97 of the loss, for at most 1.05 of the evaluations",
+                is_ours=True,
+            )
+        ]

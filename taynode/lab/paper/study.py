@@ -1,0 +1,158 @@
+"""What a study is: runs, numbers made of them, a figure, and what the paper says about it."""
+
+import abc
+import dataclasses
+import importlib
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..config import one_of
+from ..sweep.plan import Job
+from .chart import Chart
+
+
+VERDICTS = ("holds", "does not hold", "undecided")
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """Something the paper says, or that we do, and what was measured.
+
+    - `statement`: in words.
+    - `paper`: the paper's own number, if it gives one; says so if the claim is not the paper's.
+    - `measured`: ours, with its spread over seeds.
+    - `verdict`: see `VERDICTS`.
+    - `rule`: what has to be so for it to hold: on all seeds, unless it says otherwise.
+    - `is_ours`: whether it is not in the paper.
+    """
+
+    statement: str
+    paper: str
+    measured: str
+    verdict: str
+    rule: str = ""
+    is_ours: bool = False
+
+    def __post_init__(self):
+        one_of("verdict", self.verdict, VERDICTS)
+        if self.is_ours and not self.paper:
+            object.__setattr__(self, "paper", "not in the paper")
+
+
+def verdict(holds: bool | None, *measured: float) -> str:
+    """As a word; undecided if there is no answer, or if something measured is not a number."""
+    if holds is None or not all(map(math.isfinite, measured)):
+        return "undecided"
+    return VERDICTS[0 if holds else 1]
+
+
+def seeds_agree(
+    values: Iterable[float], *, at_least: float = -math.inf, at_most: float = math.inf
+) -> bool | None:
+    """Whether a number is within bounds: no answer if seeds differ in it, or if there is but one.
+
+    So a claim is decided by none of them alone.
+    """
+    values = list(values)
+    if len(values) < 2 or not all(map(math.isfinite, values)):
+        return None
+    answers = {at_least <= value <= at_most for value in values}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def all_of(*answers: bool | None) -> bool | None:
+    """Whether all are true: no answer if that depends on one that is missing."""
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+class StudyFailed(Exception):
+    """A study could not be done. The message says why."""
+
+
+class AbstractStudy(abc.ABC):
+    """A figure or table of the paper.
+
+    - `num_seeds`: how many are wanted; none if it has no runs.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    num_seeds: ClassVar[int] = 3
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """The runs that it is made of; none by default."""
+        del scale, seeds
+        return []
+
+    @abc.abstractmethod
+    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+        """Everything that the figure and the claims need, as plain data.
+
+        **Arguments:**
+
+        - `results`: of the jobs, in their order, as `taynode.lab.sweep.worker` writes them.
+        - `scale`: of the study.
+        """
+
+    def table(self, numbers: dict[str, Any]) -> list[dict[str, str]]:
+        """Rows to be read, if it has a table; none by default."""
+        del numbers
+        return []
+
+    @abc.abstractmethod
+    def chart(self, numbers: dict[str, Any]) -> Chart:
+        """What is drawn."""
+
+    @abc.abstractmethod
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """What the paper says of it."""
+
+
+# By name: where the class is, so that nothing is imported before it is needed.
+STUDIES = {
+    "fig1-toy": "taynode.lab.paper.fig1_toy:Toy",
+    "fig2-solver-order": "taynode.lab.paper.fig2_solver_order:SolverOrder",
+    "fig3-training": "taynode.lab.paper.fig3_training:Training",
+    "fig4-latent": "taynode.lab.paper.fig4_latent:LatentPaths",
+    "fig5-pareto": "taynode.lab.paper.fig5_pareto:Pareto",
+    "fig6-order-of-regularization": "taynode.lab.paper.fig6_orders:OrderOfRegularization",
+    "fig7-surrogate": "taynode.lab.paper.fig7_surrogate:Surrogate",
+    "fig8a-calibration": "taynode.lab.paper.fig8a_calibration:Calibration",
+    "fig8b-nfe-overfitting": "taynode.lab.paper.fig8_weights:TrainAndTest",
+    "fig8c-generalization": "taynode.lab.paper.fig8_weights:Generalization",
+    "fig9-taylor": "taynode.lab.paper.fig9_taylor:TaylorPolynomials",
+    "fig10-nfe-variance": "taynode.lab.paper.fig8_weights:Variance",
+    "fig11-classification-error": "taynode.lab.paper.fig8_weights:ClassificationError",
+    "fig12-mse": "taynode.lab.paper.fig12_mse:MeanSquareError",
+    "table2-mnist-flow": "taynode.lab.paper.table2_mnist_flow:MnistFlowTable",
+    "table3-mnist": "taynode.lab.paper.table3_mnist:MnistTable",
+    "table4-miniboone": "taynode.lab.paper.table4_miniboone:MinibooneTable",
+    "taylor-cost": "taynode.lab.paper.taylor_cost:TaylorCost",
+    "two-moons": "taynode.lab.paper.two_moons:TwoMoonsTable",
+    "weight-schedules": "taynode.lab.paper.schedules:WeightSchedules",
+    "oscillators": "taynode.lab.paper.latent_tables:OscillatorsTable",
+    "physionet": "taynode.lab.paper.latent_tables:PhysionetTable",
+}
+
+
+def seeds_of(study: AbstractStudy, scale: str, wanted: int | None = None) -> range:
+    """Of its runs: as many as are wanted or, by default, as it should have; one at `smoke`."""
+    if not study.num_seeds:
+        return range(0)
+    return range(wanted or (1 if scale == "smoke" else study.num_seeds))
+
+
+def find_study(name: str) -> AbstractStudy:
+    """A study by its name."""
+    one_of("study", name, STUDIES)
+    module, _, kind = STUDIES[name].partition(":")
+    return getattr(importlib.import_module(module), kind)()
+
+
+def has_studies(directory: Path) -> bool:
+    """Whether there are results of studies in a directory."""
+    return any((directory / f"{name}.json").exists() for name in STUDIES)

@@ -1,0 +1,167 @@
+"""Paths of single samples through a trained model, for the report."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from ...taylor import solution_derivatives
+from ..config import SolveConfig
+from ..training.build import make_solve
+from ..training.evaluate import Evaluator
+from .samples import DEFAULT_ORDER
+
+
+NUM_COUNTED = 1000
+NUM_PATHS = 24
+NUM_TIMES = 101
+NUM_DIRECTIONS = 8
+
+
+@runtime_checkable
+class HasInitialState(Protocol):
+    """A task that tells where its paths begin, if that is not at the flattened inputs."""
+
+    def initial_state(self, model: Any, batch: Any) -> Any:
+        """The initial states of a batch: a pytree of arrays with samples first."""
+        ...
+
+
+@runtime_checkable
+class HasVectorField(Protocol):
+    """A task that tells what moves its paths, if that is not `model.vector_field`."""
+
+    def vector_field(self, model: Any) -> Any:
+        """A function `f(t, y, args)` of the state of one sample."""
+        ...
+
+
+def trace(
+    task: Any,
+    model: Any,
+    evaluation: SolveConfig,
+    train_data: Any,
+    test_data: Any,
+    *,
+    order: int = DEFAULT_ORDER,
+    evaluator: Evaluator | None = None,
+) -> dict[str, np.ndarray]:
+    """What `samples.npz` holds, see `taynode.lab.report.samples`.
+
+    A task needs nothing for it if its paths begin at `batch.inputs`, each flattened, and follow
+    `model.vector_field` from time 0 to 1. Otherwise it has a method `initial_state(model, batch)`,
+    a method `vector_field(model)`, or an attribute `interval`, a pair of times.
+
+    **Arguments:**
+
+    - `task`, `model`: what was trained.
+    - `evaluation`: how to solve.
+    - `train_data`, `test_data`: pytrees of arrays with samples first. Paths are those of test
+        samples.
+    - `order`: the highest derivative, K; at least 3 are computed, to be comparable.
+    - `evaluator`: one of the same task and settings that has been compiled already.
+    """
+    evaluator = evaluator or Evaluator(task, evaluation)
+    counts = {
+        f"{name}_nfe": evaluator.samples(model, data, NUM_COUNTED).nfe.astype(np.int32)
+        for name, data in (("train", train_data), ("test", test_data))
+    }
+    batch = jtu.tree_map(lambda x: x[:NUM_COUNTED], test_data)
+    y0 = initial_state_of(task, model, batch)
+    chosen = _choose(y0)
+    y0 = jtu.tree_map(lambda x: x[chosen], y0)
+    paths = _solve(task, model, evaluation, y0, max(order, DEFAULT_ORDER))
+    labels = getattr(batch, "labels", None)
+    if labels is not None and np.issubdtype(np.asarray(labels).dtype, np.integer):
+        paths["path_labels"] = np.asarray(labels)[chosen]
+    return counts | paths
+
+
+def initial_state_of(task: Any, model: Any, batch: Any) -> Any:
+    """Where the paths of a batch begin."""
+    if isinstance(task, HasInitialState):
+        return task.initial_state(model, batch)
+    inputs = jnp.asarray(batch.inputs)
+    return inputs.reshape(len(inputs), -1)
+
+
+def _choose(y0: Any) -> np.ndarray:
+    """Which samples are drawn: the first ones, or on a line evenly spread ones."""
+    leaves = jtu.tree_leaves(y0)
+    total = len(leaves[0])
+    count = min(NUM_PATHS, total)
+    if sum(x.size for x in leaves) > total:
+        return np.arange(count)
+    order = np.argsort(np.asarray(leaves[0]).reshape(-1), kind="stable")
+    return order[np.linspace(0, total - 1, count).round().astype(int)]
+
+
+def _solve(
+    task: Any, model: Any, evaluation: SolveConfig, y0: Any, order: int
+) -> dict[str, np.ndarray]:
+    field = task.vector_field(model) if isinstance(task, HasVectorField) else model.vector_field
+    t0, t1 = getattr(task, "interval", (0.0, 1.0))
+    dtype = jnp.result_type(*jtu.tree_leaves(y0))
+    times = jnp.linspace(t0, t1, NUM_TIMES, dtype=dtype)
+    # Both come from the one solve: what is drawn is what the solver has seen.
+    dense = dfx.SubSaveAt(ts=times)
+    steps = dfx.SubSaveAt(steps=True, fn=lambda t, y, args: None)
+
+    @eqx.filter_jit
+    def run(field: Any, y0: Any) -> Any:
+        def each(y0):
+            solve = make_solve(evaluation)
+            # The first and the last time may be rounded into the interval, never out of it.
+            solution = solve(
+                field, y0, t0=times[0], t1=times[-1], saveat=dfx.SaveAt(subs=[dense, steps])
+            )
+            states = solution.ys[0]
+            derivatives = jax.vmap(lambda t, y: _sizes(field, t, y, order), out_axes=-1)
+            flat = jax.vmap(lambda y: ravel_pytree(y)[0])(states)
+            return flat, derivatives(times, states), solution.ts[1]
+
+        return jax.vmap(each)(y0)
+
+    states, derivative, step_times = (np.asarray(x) for x in run(field, y0))
+    # diffrax fills what it did not reach with infinity.
+    step_times = np.where(np.isfinite(step_times), step_times, np.nan)
+    used = np.isfinite(step_times).any(axis=0)
+    states = np.where(np.isfinite(states), states, np.nan)
+    return {
+        "path_times": np.asarray(times),
+        **_principal(states),
+        "path_derivative": np.moveaxis(derivative, 1, 0).astype(np.float32),
+        "step_times": step_times[:, used],
+    }
+
+
+def _sizes(field: Any, t: Any, y: Any, order: int) -> Any:
+    """The root mean square of each derivative."""
+    derivatives = solution_derivatives(field, t, y, None, order=order)
+    flat = [ravel_pytree(derivative)[0] for derivative in derivatives]
+    return jnp.stack([jnp.sqrt(jnp.mean(x**2)) for x in flat])
+
+
+def _principal(states: np.ndarray) -> dict[str, np.ndarray]:
+    """Coordinates along the principal directions of all points, unless there are few anyway."""
+    size = states.shape[-1]
+    points = states.reshape(-1, size).astype(float)
+    points = points[np.isfinite(points).all(axis=-1)]
+    mean, basis = np.zeros(size), np.eye(size)
+    if size > 2 and len(points):
+        mean = points.mean(axis=0)
+        basis = np.linalg.svd(points - mean, full_matrices=False)[2][:NUM_DIRECTIONS]
+        # Directions have no sign of their own: the largest component of each is positive.
+        largest = np.take_along_axis(basis, np.abs(basis).argmax(axis=1)[:, None], axis=1)
+        basis = basis * np.sign(largest)
+    return {
+        "path_states": ((states - mean) @ basis.T).astype(np.float32),
+        "path_mean": mean.astype(np.float32),
+        "path_basis": basis.astype(np.float32),
+        "path_variance": np.asarray(points.var(axis=0).sum() if len(points) else 0.0),
+    }

@@ -1,0 +1,73 @@
+"""Pages: one HTML file each, which needs nothing else."""
+
+import base64
+import functools
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from ..config import ConfigError
+from ..training.records import drafted
+from . import palette
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render_page(template: str, content: dict[str, Any], file: Path) -> Path:
+    """Write a page, at once or not at all, and return where it is.
+
+    **Arguments:**
+
+    - `template`: its name among the templates.
+    - `content`: what it shows.
+    - `file`: where it goes; its directory is made if need be.
+    """
+    try:
+        import jinja2
+        import markupsafe
+        import plotly.offline
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"The page needs {error.name}: run `pip install 'taynode[report]'`."
+        ) from None
+
+    def with_index(text: Any) -> Any:
+        """Escaped text, with `R_2` as it is printed."""
+        safe = str(markupsafe.escape(text))
+        return markupsafe.Markup(re.sub(r"\bR_(\w)", r"R<sub>\1</sub>", safe))
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["with_index"] = with_index
+    text = environment.get_template(template).render(
+        **content,
+        light=markupsafe.Markup(palette.variables(palette.LIGHT)),
+        dark=markupsafe.Markup(palette.variables(palette.DARK)),
+        library=_packed(plotly.offline.get_plotlyjs()),
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with drafted(file) as draft:
+        draft.write_text(text, encoding="utf-8")
+    return file
+
+
+def as_script(figures: dict[str, Any]) -> Any:
+    """Figures as JSON that cannot end the script element it is in."""
+    import markupsafe
+
+    text = json.dumps(figures, allow_nan=False, separators=(",", ":"))
+    return markupsafe.Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))
+
+
+@functools.cache
+def _packed(library: str) -> str:
+    """The drawing library in a third of its size; browsers unpack it."""
+    return base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()

@@ -1,0 +1,1 @@
+"""Data, model, loss and settings of each experiment."""

@@ -1,0 +1,175 @@
+"""The one training loop."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..config import ConfigError, fingerprint, to_dict, TrainConfig
+from .checkpoints import CheckpointError, Checkpoints
+from .failures import FailureCheck, TrainingFailed
+from .interruption import Interruption
+from .records import METRICS, RunDirectory
+from .running import Training
+
+
+CHECKPOINT_SECONDS = 20.0
+# Nothing is known of steps before all of a block are done; Ctrl-C waits for that, too.
+BLOCK_SECONDS, MAX_BLOCK = 1.0, 50
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was stopped by Ctrl-C, with a checkpoint."""
+
+
+@dataclasses.dataclass
+class Progress:
+    """What is told to whoever watches: numbers of the last steps; a row after an evaluation."""
+
+    step: int
+    num_steps: int
+    loss: float
+    penalty: float | None
+    nfe: float
+    seconds_per_step: float
+    row: dict[str, Any] | None = None
+
+
+def train(
+    config: TrainConfig,
+    task: Any,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_finish: Callable[[Training, Path], None] | None = None,
+) -> RunDirectory:
+    """Train, recording to a directory; goes on from its newest checkpoint with `resume`.
+
+    A run that is stopped, by whatever means, and resumed ends in the same parameters, bit for bit,
+    as one that was not. Ctrl-C stops it after a step, with a checkpoint.
+
+    **Arguments:**
+
+    - `config`: all settings, such as `task.defaults("laptop")`.
+    - `task`: what to train, an `AbstractTask`.
+    - `out`: a directory for the run.
+    - `resume`: go on with the run that is there.
+    - `on_progress`: called with a `Progress` every second or so.
+    - `on_finish`: called with the finished run and its directory before it counts as finished,
+        such as `taynode.lab.report.record.record_samples`.
+    """
+    directory = RunDirectory(out)
+    if directory.exists() and not resume:
+        raise ConfigError(
+            f"There is a run in {directory.path} already: pass `--resume` to go on with it, or "
+            "another `--out`."
+        )
+    training = Training(config, task)
+    if not directory.exists():
+        directory.create(config, task.data_label, training.data_digest)
+    elif directory.environment().get("data_digest") not in (None, training.data_digest):
+        raise CheckpointError(
+            f"The run in {directory.path} was begun on other data than there is now. Bring that "
+            "back to go on with it, or begin another."
+        )
+    checkpoints = Checkpoints(
+        directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
+    )
+    restored = checkpoints.restore(training.saved) if resume else None
+    if restored is not None:
+        training.saved = restored.state
+        training.train_seconds = restored.info["train_seconds"]
+        training.compile_seconds = restored.info["compile_seconds"]
+    step = None if restored is None else restored.step
+    directory.truncate(-1 if step is None else step)
+    _check_rows(directory, [s for s in training.evaluate_at if step is not None and s <= step])
+    directory.set_status("running")
+    loop = _Loop(training, directory, checkpoints, on_progress)
+    try:
+        with Interruption() as interruption:
+            loop.run(step, interruption)
+    except TrainingFailed as failure:
+        directory.set_status("failed", step=failure.step, message=str(failure))
+        raise
+    except Interrupted as stop:
+        directory.set_status("stopped", message=str(stop))
+        raise
+    if on_finish is not None:
+        on_finish(training, directory.path)
+    directory.set_status("finished", step=training.num_steps)
+    return directory
+
+
+def _check_rows(directory: RunDirectory, expected: list[int]) -> None:
+    """Whether all evaluations before a checkpoint are there, as they were when it was made."""
+    if (found := [row["step"] for row in directory.rows()]) != expected:
+        lost = ", ".join(str(s) for s in expected if s not in found) or "none"
+        raise CheckpointError(
+            f"{directory.path / METRICS} is damaged: it lacks the evaluations of steps {lost}. "
+            "Bring it back from a copy, or begin another run."
+        )
+
+
+class _Loop:
+    """Steps, evaluations and checkpoints, in their order."""
+
+    def __init__(
+        self,
+        training: Training,
+        directory: RunDirectory,
+        checkpoints: Checkpoints,
+        on_progress: Callable[[Progress], None] | None,
+    ):
+        self.training, self.directory, self.checkpoints = training, directory, checkpoints
+        self.on_progress = on_progress
+        regularizer = training.config.regularizer
+        self.has_penalty = regularizer.name != "none" and regularizer.quadrature != "backward"
+
+    def run(self, step: int | None, interruption: Interruption) -> None:
+        """From a step to the end; from before the first evaluation if there is no step yet."""
+        training = self.training
+        total = training.num_steps
+        if step is None:
+            step = 0
+            row = self._evaluate(step)
+            self._save(step)
+            self._tell(Progress(0, total, row["train_loss"], None, row["train_nfe"], 0.0, row))
+        first_loss = self.directory.rows()[0]["train_loss"]
+        check = FailureCheck(total, first_loss, training.indices, self.directory.checkpoints)
+        if step < total:
+            training.warm_up()
+        saved, saved_at, block = step, time.perf_counter(), 1
+        while step < total:
+            if interruption.asked:
+                if saved != step:
+                    self._save(step)
+                raise Interrupted(f"Stopped at step {step} of {total}; go on with `--resume`.")
+            next_evaluation = next(s for s in training.evaluate_at if s > step)
+            count = min(block, next_evaluation - step)
+            records, seconds = training.advance(step, count)
+            check(records, step)
+            step += count
+            block = max(1, min(MAX_BLOCK, round(BLOCK_SECONDS * count / seconds)))
+            row = self._evaluate(step) if step == next_evaluation else None
+            if row is not None or time.perf_counter() - saved_at > CHECKPOINT_SECONDS:
+                self._save(step)
+                saved, saved_at = step, time.perf_counter()
+            penalty = float(records.penalty.mean()) if self.has_penalty else None
+            means = float(records.loss.mean()), penalty, float(records.nfe.mean())
+            self._tell(Progress(step, total, *means, seconds / count, row))
+
+    def _evaluate(self, step: int) -> dict[str, Any]:
+        row = self.training.row(step)
+        self.directory.append(row)
+        return row
+
+    def _save(self, step: int) -> None:
+        times = ("train_seconds", "compile_seconds")
+        info = {name: getattr(self.training, name) for name in times}
+        self.checkpoints.save(step, self.training.saved, info=info)
+
+    def _tell(self, progress: Progress) -> None:
+        if self.on_progress is not None:
+            self.on_progress(progress)

@@ -1,0 +1,156 @@
+"""What is known of a run, on disk: plain files that any tool reads."""
+
+import contextlib
+import json
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..config import ConfigError, from_dict, to_dict, TrainConfig
+
+
+CONFIG, METRICS, ENVIRONMENT = "config.json", "metrics.jsonl", "environment.json"
+STATUS = "status.json"
+
+
+class RunDirectory:
+    """A directory with the files of a run.
+
+    - `config.json`: all settings.
+    - `environment.json`: versions, and the machine.
+    - `metrics.jsonl`: a row for each evaluation.
+    - `status.json`: its `state` is `running`, `stopped` (by Ctrl-C), `failed` (the `message` says
+        why) or `finished`.
+    - `samples.npz`: of a finished run, see `taynode.lab.report.samples`.
+    - `checkpoints/`: see `taynode.lab.training.checkpoints`.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints are."""
+        return self.path / "checkpoints"
+
+    def create(self, config: TrainConfig, data_label: str = "", data_digest: str = "") -> None:
+        """Store the configuration, what is special about the data, and by what it is known."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        data = {"data": data_label, "data_digest": data_digest}
+        write_json(self.path / ENVIRONMENT, environment() | data)
+        # Last, since a run is there when this file is.
+        write_json(self.path / CONFIG, to_dict(config))
+
+    def exists(self) -> bool:
+        """Whether there is a run."""
+        return (self.path / CONFIG).exists()
+
+    def config(self) -> TrainConfig:
+        """The configuration of the run."""
+        file = self.path / CONFIG
+        if not file.exists():
+            raise ConfigError(f"{self.path} is not a run: it has no {CONFIG}.")
+        try:
+            return from_dict(TrainConfig, json.loads(file.read_text()))
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"{file} is not readable as JSON: {error}.") from None
+
+    def set_status(self, state: str, *, step: int | None = None, message: str = "") -> None:
+        """Tell how the run is doing."""
+        write_json(self.path / STATUS, {"state": state, "step": step, "message": message})
+
+    def status(self) -> dict[str, Any]:
+        """How the run is doing, see above; empty if nobody knows."""
+        try:
+            return json.loads((self.path / STATUS).read_text())
+        except (OSError, json.JSONDecodeError):
+            return {}
+
+    def environment(self) -> dict[str, Any]:
+        """Versions, machine and data of the run; empty if nobody knows."""
+        try:
+            return json.loads((self.path / ENVIRONMENT).read_text())
+        except (OSError, json.JSONDecodeError):
+            return {}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows of the metrics; a last line cut off by a kill is left out."""
+        return list(_complete_rows(self.path / METRICS))
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Add a row, durably."""
+        file = self.path / METRICS
+        with naming(file), open(file, "a") as stream:
+            stream.write(json.dumps(row) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def truncate(self, step: int) -> None:
+        """Forget rows behind a step: a run that goes on from there writes them again."""
+        rows = [row for row in self.rows() if row["step"] <= step]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        replace_text(self.path / METRICS, text)
+
+
+def _complete_rows(file: Path) -> Iterator[dict[str, Any]]:
+    if not file.exists():
+        return
+    for line in file.read_text(errors="replace").splitlines():
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError:
+            return
+
+
+def write_json(file: Path, value: Any) -> None:
+    """Write a file at once or not at all."""
+    replace_text(file, json.dumps(value, indent=2) + "\n")
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Replace a file's contents at once or not at all."""
+    with naming(file), drafted(file) as draft, open(draft, "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def drafted(file: Path) -> Iterator[Path]:
+    """A file to be written, which then takes the place of another; no other process uses it."""
+    draft = file.with_name(f".{file.stem}.{os.getpid()}.tmp{file.suffix}")
+    try:
+        yield draft
+        os.replace(draft, file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Name a file in errors that do not: those of a full disk, when it is written."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(file)) from None
+        raise
+
+
+def environment() -> dict[str, str]:
+    """On what a run was made."""
+    from importlib.metadata import version
+
+    import jax
+
+    packages = ("taynode", "jax", "jaxlib", "diffrax", "equinox", "optax", "numpy")
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "device": jax.devices()[0].device_kind,
+        "cores": str(os.cpu_count()),
+        **{name: version(name) for name in packages},
+    }

@@ -1,0 +1,57 @@
+"""A penalty that is seen by derivatives alone."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.tree_util as jtu
+
+from .._types import Args, Scalar, Y
+from .augmented_state import AugmentedField, AugmentedState, nothing_of
+
+
+class CostateField(eqx.Module):
+    """`AugmentedField` with a penalty that stands still, and derivatives as if it moved.
+
+    The penalty never influences the state, so its gradient needs the rate at the points that the
+    solver visits, but not its integral.
+    """
+
+    augmented: AugmentedField
+
+    @property
+    def plain_part(self) -> Any:
+        """The vector field of the state."""
+        return self.augmented.plain_part
+
+    def __call__(self, t: Scalar, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
+        """The slope of the state, and zero."""
+        return _move_plain((self.augmented, t, state, args))
+
+
+def _evaluate(operands: tuple[AugmentedField, Scalar, tuple[Y, Any], Args]) -> tuple[Y, Any]:
+    field, t, state, args = operands
+    return field(t, state, args)
+
+
+@eqx.filter_custom_vjp
+def _move_plain(operands):
+    field, t, (y, penalty), args = operands
+    zero = nothing_of((field, y, args))
+    still = jtu.tree_map(lambda p: jnp.zeros_like(p) + zero.astype(p.dtype), penalty)
+    return AugmentedState(field.term.vf(t, y, args), still)
+
+
+@_move_plain.def_fwd
+def _forward(perturbed, operands):
+    del perturbed
+    return _move_plain(operands), None
+
+
+@_move_plain.def_bwd
+def _backward(residuals, cotangent, perturbed, operands):
+    del residuals, perturbed
+    out, transpose = eqx.filter_vjp(_evaluate, operands)
+    zeros = lambda x, ct: jnp.zeros_like(x) if ct is None else ct
+    cotangent = jtu.tree_map(zeros, out, cotangent, is_leaf=lambda x: x is None)
+    return transpose(cotangent)[0]

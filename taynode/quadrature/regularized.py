@@ -1,0 +1,63 @@
+"""The augmented system for people who call diffrax themselves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import diffrax as dfx
+import equinox as eqx
+import optimistix as optx
+
+from .._types import Args, Key, Y
+from ..integration.plain import plain
+from ..regularizers.combine import check_regularizers, initial_states
+from .augmented_state import AugmentedField
+
+
+def regularized(
+    term: dfx.ODETerm,
+    regularizer: Any,
+    *,
+    y0: Y = None,
+    args: Args = None,
+    key: Key | None = None,
+) -> dfx.ODETerm:
+    """The term of the system (y, penalty), for calling diffrax oneself.
+
+    ```python
+    term = tn.regularized(dfx.ODETerm(f), tn.TotalDerivative(order=3))
+    controller = dfx.PIDController(rtol=1e-5, atol=1e-5, norm=tn.StateNorm())
+    solve = functools.partial(dfx.diffeqsolve, stepsize_controller=controller)
+    ys, penalty = solve(term, dfx.Tsit5(), 0.0, 1.0, 0.1, (y0, 0.0)).ys
+    ```
+
+    **Arguments:**
+
+    - `term`: the term of the plain system.
+    - `regularizer`: one, or a pytree of them; the penalty is then a pytree of the same structure.
+    - `y0`, `args`, `key`: for regularizers that draw noise, such as `JacobianFrobenius`.
+    """
+    check_regularizers(term, regularizer)
+    states = initial_states(regularizer, y0, args, key)
+    return dfx.ODETerm(AugmentedField(term, regularizer, states))
+
+
+class StateNorm(eqx.Module):
+    """A norm that leaves the penalty out, for step-size control of `regularized` terms.
+
+    In a backward solve by `diffrax.BacksolveAdjoint` it sees the state, its cotangent and the
+    cotangents of arguments and terms, as the norm of the plain system would.
+
+    **Arguments:**
+
+    - `norm`: the norm of what is left; root mean square by default, as in diffrax.
+    """
+
+    norm: Callable[[Any], Any] = optx.rms_norm
+
+    def __call__(self, x: Any) -> Any:
+        """The norm of `(y, penalty)`, or of the four parts of its adjoint."""
+        if len(x) == 2:
+            y, _ = x
+            return self.norm(y)
+        (y, _), (y_cotangent, _), args_cotangent, term_cotangent = x
+        return self.norm((y, y_cotangent, args_cotangent, plain(term_cotangent)))

@@ -1,0 +1,77 @@
+"""Fixed grids, in both directions of time."""
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import taynode as tn
+from taynode import FixedGrid
+from taynode.models import Solve
+
+
+Y0 = jnp.array([1.0, -0.5])
+RATE = jnp.array(0.7)
+
+
+def field(t, y, rate):
+    return jnp.stack([y[1], -rate * jnp.sin(y[0]) + 0.1 * t])
+
+
+def test_steps_are_those_of_step_to():
+    ts = jnp.array([0.0, 0.1, 0.4, 0.45, 1.0])
+    for times in (ts, ts[::-1]):
+        found, expected = (
+            dfx.diffeqsolve(
+                dfx.ODETerm(field),
+                tn.solvers.RK4(),
+                times[0],
+                times[-1],
+                None,
+                Y0,
+                RATE,
+                saveat=dfx.SaveAt(steps=True),
+                stepsize_controller=controller,
+                max_steps=8,
+            )
+            for controller in (FixedGrid(times), dfx.StepTo(times))
+        )
+        np.testing.assert_array_equal(found.ts, expected.ts)
+        np.testing.assert_array_equal(found.ys, expected.ys)
+
+
+@pytest.mark.parametrize(
+    "ts", [pytest.param(None, marks=pytest.mark.slow), jnp.array([0.3, 0.5, 1.0])]
+)
+def test_backsolve_on_a_grid(ts):
+    """It once said that times must be increasing: those of the backward solve were not."""
+    saveat = dfx.SaveAt(t1=True) if ts is None else dfx.SaveAt(ts=ts)
+
+    def gradient(adjoint):
+        solve = Solve(solver=tn.solvers.RK4(), num_steps=64, adjoint=adjoint)
+        loss = lambda rate: jnp.sum(jnp.asarray(solve(field, Y0, rate, saveat=saveat).ys) ** 2)
+        return eqx.filter_jit(jax.grad(loss))(RATE)
+
+    exact = gradient(dfx.RecursiveCheckpointAdjoint())
+    # Both are approximations, of order 4.
+    np.testing.assert_allclose(gradient(dfx.BacksolveAdjoint()), exact, rtol=1e-6)
+
+
+def test_misuse_is_told():
+    with pytest.raises(ValueError, match=r"at least two times, got shape \(1,\)"):
+        FixedGrid(jnp.zeros(1))
+    with pytest.raises(Exception, match="strictly increasing or decreasing"):
+        Solve(num_steps=2)(field, Y0, RATE, t0=1.0, t1=1.0)
+    with pytest.raises(ValueError, match="`dt0` must be `None`"):
+        dfx.diffeqsolve(
+            dfx.ODETerm(field),
+            dfx.Euler(),
+            0.0,
+            1.0,
+            0.1,
+            Y0,
+            RATE,
+            stepsize_controller=FixedGrid(jnp.array([0.0, 1.0])),
+        )

@@ -1,0 +1,200 @@
+"""The command line as a user meets it: what it prints, and how it exits."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from taynode import lab
+from taynode.lab import RegularizerConfig, SolveConfig
+from taynode.lab.cli import main, train
+
+
+TASK = "tiny_task:Tiny"
+
+
+@pytest.fixture
+def taynode(capsys):
+    """Calls the program: its exit code, and what it printed."""
+
+    def call(*words):
+        code = 0
+        try:
+            main([str(word) for word in words])
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """Where the tiny task is."""
+    monkeypatch.chdir(Path(__file__).parents[1] / "training")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two runs, one of them made by the program itself."""
+    out = tmp_path_factory.mktemp("runs")
+    here = Path(__file__).parents[1] / "training"
+    command = [sys.executable, "-m", "taynode.lab.cli", "train", TASK, "--scale", "smoke"]
+    command += ["--out", str(out / "r2"), "--weight", "0.01", "--json"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
+    # Machines read the output; people are told nothing if they do not look.
+    assert json.loads(done.stdout)["step"] == 16
+    assert done.stderr == ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
+        task = lab.find_task(TASK)
+        quick = SolveConfig(solver="euler", steps=2)
+        plain = dataclasses.replace(
+            task.defaults("smoke"),
+            regularizer=RegularizerConfig(),
+            training=quick,
+            evaluation=quick,
+        )
+        lab.train(plain, task, out / "plain")
+    return out / "plain", out / "r2"
+
+
+def test_help_does_not_wait_for_jax():
+    code = (
+        "import sys\n"
+        "from taynode.lab.cli import app\n"
+        "for words in ([], ['train'], ['evaluate'], ['demo'], ['data'], ['report']):\n"
+        "    app([*words, '--help'], exit_on_error=False, result_action='return_value')\n"
+        "    assert 'jax' not in sys.modules, words\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for word in ("--regularizer", "--weight", "--resume", "--json", "verify"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "digit"], "`task` 'digit' is not known: did you mean 'digits'?"),
+        (["train", TASK, "--scale", "labtop"], "did you mean 'laptop'?"),
+        (["train", TASK, "--regularizer", "r9", "--weight", "1"], "`regularizer` 'r9'"),
+        (["train", TASK, "--solver", "dopri6"], "did you mean 'dopri8' or 'dopri5'?"),
+        (["train", TASK, "--regularizer", "r3", "--weight", "0"], "needs a `--weight`"),
+        (["train", TASK, "--set.epochs", "0"], "`epochs` must be positive, got 0"),
+        (["train", "nowhere:Task"], "there is no module 'nowhere'"),
+        (["train", "tiny_task:points"], "is not a subclass of `taynode.lab.tasks.AbstractTask`"),
+        (["train", TASK, "--config", "missing.toml"], "missing.toml: there is no such file"),
+        (["evaluate", "nothing"], "nothing is not a run"),
+        (["report", "nothing"], "nothing is not a run"),
+        (["report"], "`runs`: name at least one"),
+        (["compare"], "`runs`: name at least one"),
+        (["data", "fetch", "mnits"], "mnist"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_are_answered(taynode, words, message):
+    code, out, err = taynode(*words)
+    assert code in (1, 2)
+    assert message in " ".join(err.split())
+    assert "Traceback" not in err
+    assert out == ""
+
+
+def test_unknown_flag_is_answered_with_the_nearest(taynode):
+    code, out, err = taynode("train", TASK, "--wieght", "1")
+    assert code != 0
+    assert "--weight" in out + err
+
+
+def test_run_is_never_overwritten(taynode, runs):
+    code, _, err = taynode("train", TASK, "--scale", "smoke", "--out", runs[0])
+    assert code == 2
+    assert "pass `--resume` to go on with it" in err
+
+
+def test_settings_come_from_a_file_and_flags_go_before_it(taynode, monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(train, "run", lambda settings, *args, **kwargs: seen.append(settings) or {})
+    file = tmp_path / "settings.toml"
+    file.write_text("epochs = 1\nseed = 7\n[regularizer]\nname = 'r3'\nweight = 0.5\n")
+    out = tmp_path / "run"
+    code, *_ = taynode(
+        *("train", TASK, "--scale", "smoke", "--config", file, "--out", out),
+        *("--seed", "8", "--rtol", "1e-2", "--set.evaluation.atol", "1e-4", "--json"),
+    )
+    assert code == 0
+    (settings,) = seen
+    assert (settings.epochs, settings.seed) == (1, 8)
+    assert (settings.regularizer.name, settings.regularizer.weight) == ("r3", 0.5)
+    assert settings.training.rtol == settings.evaluation.rtol == 1e-2
+    assert settings.evaluation.atol == 1e-4
+
+
+def test_file_with_an_unknown_setting_is_refused(taynode, tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text("[training]\nsolvr = 'bosh3'\n")
+    code, _, err = taynode("train", TASK, "--config", file)
+    assert code == 2
+    assert "training.solvr" in err
+    assert "'solver'" in err
+
+
+def test_evaluate_under_another_solver_and_tolerance(taynode, runs):
+    loose = lab.RunDirectory(runs[1]).rows()[-1]
+    code, text, _ = taynode(
+        "evaluate", runs[1], "--solver", "dopri5", "--rtol", "1e-9", "--split", "train", "--json"
+    )
+    assert code == 0
+    tight = json.loads(text)
+    assert tight["nfe"] > loose["train_nfe"]
+    assert tight["num_samples"] == 64
+    assert {"loss", "nfe_std", "r2", "r3", "kinetic", "jacobian"} <= tight.keys()
+    code, text, _ = taynode("evaluate", runs[1], "--samples", "4")
+    assert code == 0
+    assert "num_samples" in text
+
+
+def test_compare_has_a_table_and_a_page(taynode, runs, tmp_path):
+    page = tmp_path / "page.html"
+    code, text, _ = taynode("compare", *runs, "--out", page, "--json")
+    assert code == 0
+    rows = json.loads(text)
+    assert [row["regularizer"] for row in rows] == ["none", "r2"]
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    code, text, _ = taynode("compare", *runs, "--out", page)
+    assert code == 0
+    assert "NFE" in text
+    assert str(page) in text
+
+
+@pytest.mark.parametrize("command", ["density", "sample"])
+def test_other_models_have_no_density(taynode, runs, command):
+    code, _, err = taynode(command, runs[0])
+    assert code == 2
+    assert "is a ToyFlow and no flow: it has no density" in err
+
+
+def test_report_is_one_file(taynode, runs, tmp_path):
+    page = tmp_path / "page.html"
+    code, text, _ = taynode("report", *runs, "--out", page)
+    assert code == 0
+    assert text.strip() == str(page)
+    assert page.exists()
+
+
+def test_output_that_cannot_be_written(taynode, runs):
+    code, _, err = taynode("report", *runs, "--out", "/proc/nowhere/page.html")
+    assert code != 0
+    assert "/proc/nowhere" in err
+    assert "Traceback" not in err
+
+
+def test_training_into_a_directory_that_cannot_be_made(taynode):
+    code, _, err = taynode("train", TASK, "--scale", "smoke", "--out", "/proc/nowhere/run")
+    assert code != 0
+    assert "/proc/nowhere" in err
+    assert "Traceback" not in err

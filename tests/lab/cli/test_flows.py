@@ -1,0 +1,71 @@
+"""What is told and drawn of a trained flow."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from taynode import lab
+from taynode.lab import RegularizerConfig, SolveConfig
+from taynode.lab.cli import main
+from taynode.lab.report.page import write_report
+
+
+HERE = Path(__file__).parents[1] / "training"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(HERE)
+        task = lab.find_task("tiny_task:TinyFlow")
+        path = tmp_path_factory.mktemp("runs") / "flow"
+        quick = {
+            "epochs": 1,
+            "num_evaluations": 1,
+            "training": SolveConfig(solver="euler", steps=2),
+            "regularizer": RegularizerConfig(),
+        }
+        lab.train(dataclasses.replace(task.defaults("smoke"), **quick), task, path)
+    return path
+
+
+@pytest.fixture
+def told(run, monkeypatch, capsys):
+    def call(command, *words):
+        monkeypatch.chdir(HERE)
+        with pytest.raises(SystemExit) as stop:
+            main([command, str(run), *map(str, words), "--json"])
+        assert not stop.value.code
+        return json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_row_tells_sampling_apart(run):
+    row = lab.RunDirectory(run).rows()[-1]
+    assert row["test_sampling_nfe"] > 0
+    assert row["test_nfe"] > 0
+
+
+def test_samples(told, tmp_path):
+    file = tmp_path / "drawn.npy"
+    answer = told("sample", "--num", 30, "--out", file)
+    assert np.load(file, allow_pickle=False).shape == (30, 2)
+    assert answer["nfe"] > 0
+    assert Path(answer["picture"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_density(told, tmp_path):
+    answer = told("density", "--points", 60, "--out", tmp_path / "density.png")
+    assert Path(answer["picture"]).read_bytes().startswith(b"\x89PNG")
+    assert answer["integral"] == pytest.approx(1.0, abs=0.01)
+
+
+def test_page_shows_data_density_and_samples(run, tmp_path):
+    page = write_report([run], tmp_path / "page.html").read_text()
+    assert "What the flow has learned" in page
+    for i in range(3):
+        assert f"density-{i}" in page

@@ -1,0 +1,260 @@
+"""Studies from their runs to their claims."""
+
+import json
+
+import pytest
+
+from taynode.lab.cli import main
+from taynode.lab.cli.paper import Watch
+from taynode.lab.config import ConfigError
+from taynode.lab.paper import Claim, find_study, STUDIES
+from taynode.lab.paper.chart import Chart, Line, Panel
+from taynode.lab.paper.run import Progress, remarks_on_data, run_studies
+from taynode.lab.paper.study import AbstractStudy, StudyFailed
+from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
+from taynode.lab.sweep.plan import Job
+from taynode.lab.sweep.worker import PARTS, RESULT
+from taynode.lab.training.records import write_json
+
+
+def do(*studies, root, executor=None):
+    """Studies at `smoke`, with one seed: what became of them, by name."""
+    seeds = {study: [0] for study in studies}
+    executor = executor or LocalExecutor(1)
+    return {x.study.name: x for x in run_studies(seeds, root, scale="smoke", executor=executor)}
+
+
+def test_every_study_can_be_found():
+    for name in STUDIES:
+        study = find_study(name)
+        assert study.name == name
+        assert study.title
+        assert all(job.identity for job in study.jobs("smoke", [0]))
+    with pytest.raises(ConfigError, match="did you mean 'fig1-toy'"):
+        find_study("fig1")
+
+
+def test_verdict_is_a_known_word():
+    with pytest.raises(ConfigError, match="verdict"):
+        Claim("", "", "", "perhaps")
+
+
+def test_steps_of_figure_2_are_those_of_correct_solvers(tmp_path):
+    study = find_study("fig2-solver-order")
+    (claim,) = do(study, root=tmp_path)[study.name].claims
+    assert claim.verdict == "holds"
+    told = json.loads((tmp_path / "fig2-solver-order.json").read_text())
+    steps = told["numbers"]["steps"]
+    # Measured with the released code, whose solvers of these names are correct.
+    assert steps["fehlberg12"] == [8, 2911, 4896, 6858, 8768, 10716]
+    assert steps["bosh3"] == [7, 7, 1209, 1862, 2474, 3089]
+    assert steps["owren_zennaro4"] == [6, 7, 7, 330, 482, 624]
+    assert steps["dopri5"] == [5, 7, 7, 7, 60, 87]
+    assert (tmp_path / "fig2-solver-order.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "fig2-solver-order.svg").read_text()[:1000]
+
+
+def test_cost_of_derivatives(tmp_path):
+    study = find_study("taylor-cost")
+    claims = do(study, root=tmp_path)[study.name].claims
+    assert len(claims) == 2
+    numbers = json.loads((tmp_path / "taylor-cost.json").read_text())["numbers"]
+    assert numbers["orders"] == [1, 2, 3]
+    taylor, nested = (numbers[method] for method in ("Taylor mode", "nested jvp"))
+    # Times are not asserted. Operations are exact.
+    assert min(taylor["milliseconds"] + nested["milliseconds"]) > 0
+    assert taylor["operations as written"][0] == nested["operations as written"][0]
+    first, second, third = taylor["operations as written"]
+    assert third - second == pytest.approx(second - first, rel=0.02)
+    assert nested["operations as written"][2] > 1.7 * third
+    assert nested["operations"][2] < nested["operations as written"][2]
+
+
+def test_figure_1_by_command(tmp_path, capsys):
+    words = ["paper", "run", "fig1-toy", "--scale", "smoke", "--seeds", "1", "--json"]
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--out", str(tmp_path)])
+    assert not stop.value.code
+    claims = json.loads(capsys.readouterr().out)["fig1-toy"]
+    assert len(claims) == 3
+    # A single seed decides nothing.
+    assert {claim["verdict"] for claim in claims} == {"undecided"}
+    assert all("and" in claim["measured"] for claim in claims)
+    assert (tmp_path / "smoke" / "fig1-toy.png").exists()
+    rows = (tmp_path / "smoke" / "runs" / "runs.jsonl").read_text().splitlines()
+    assert [json.loads(row)["state"] for row in rows] == ["finished", "finished"]
+
+
+def test_time_left():
+    now = [100.0]
+    watch = Watch("study", at_once=2, clock=lambda: now[0])
+    assert watch.words(Progress(0, 20, 0)) == "study: 0 of 20 runs"
+    assert watch.words(Progress(10, 30, 10)) == "study: 10 of 30 runs have been done before"
+    # Two at a time, of ten minutes each: the second one ends just after the first.
+    now[0] += 600
+    assert watch.words(Progress(11, 30, 10)) == "study: 11 of 30 runs, 95 min left"
+    now[0] += 2
+    assert watch.words(Progress(12, 30, 10)) == "study: 12 of 30 runs, 90 min left"
+    assert watch.words(Progress(30, 30, 10, "failed: x")) == "study: 30 of 30 runs (failed: x)"
+
+
+class Broken(AbstractExecutor):
+    """Cannot do anything."""
+
+    num_processes = 1
+
+    def execute(self, jobs, root):
+        yield from (Done(job, "OSError: no space left") for job in jobs)
+
+
+class Made(AbstractStudy):
+    """A study of made-up runs: its table has the names of those that it was given."""
+
+    title = "made up"
+
+    def __init__(self, name, *numbers):
+        self.name, self.numbers_of_runs = name, numbers
+
+    def jobs(self, scale, seeds):
+        return [made_job(number) for number in self.numbers_of_runs]
+
+    def numbers(self, results, scale):
+        if self.name == "wrong":
+            raise ValueError("wrong with the study itself")
+        return {"runs": [result["identity"] for result in results]}
+
+    def claims(self, numbers):
+        return [Claim("", "", ", ".join(numbers["runs"]), "holds")]
+
+    def chart(self, numbers):
+        return Chart([Panel([Line([0.0, 1.0], [0.0, 1.0])], "x")])
+
+
+def made_job(number):
+    (first, _) = find_study("fig1-toy").jobs("smoke", [number])
+    return Job(first.config)
+
+
+class Pretending(AbstractExecutor):
+    """Writes results without doing anything; tells in which order it was asked."""
+
+    def __init__(self, cannot=()):
+        self.asked, self.cannot = [], cannot
+
+    def execute(self, jobs, root):
+        for job in jobs:
+            self.asked.append(job.config.seed)
+            if job.config.seed in self.cannot:
+                yield Done(job, "OSError: no space left")
+                continue
+            directory = job.directory(root)
+            directory.mkdir(parents=True)
+            told = dict.fromkeys(PARTS) | {"identity": job.identity, "job": job.as_dict()}
+            told |= {
+                "config": told["job"]["config"],
+                "state": "finished",
+                "message": "",
+                "data": "",
+            }
+            told |= {"row": {}, "evaluations": {}}
+            write_json(directory / RESULT, told)
+            yield Done(job)
+
+
+def test_studies_share_their_runs_and_end_with_the_last_of_them(tmp_path):
+    executor = Pretending()
+    studies = [Made("none"), Made("two", 0, 1), Made("shares", 1), Made("more", 1, 2)]
+    progress = []
+    seeds = {study: [0] for study in studies}
+    told = []
+    for ended in run_studies(
+        seeds, tmp_path, scale="smoke", executor=executor, watch=progress.append
+    ):
+        assert ended.error is None
+        told.append((ended.study.name, list(executor.asked)))
+    assert told == [
+        ("two", [0, 1]),
+        ("shares", [0, 1]),
+        ("more", [0, 1, 2]),
+        ("none", [0, 1, 2]),
+    ]
+    assert [x.count for x in progress] == [0, 1, 2, 3]
+    assert {x.total for x in progress} == {3}
+    rows = (tmp_path / "runs" / "runs.jsonl").read_text().splitlines()
+    assert len(rows) == 3
+    # All has been done: nobody is asked again, and the claims are the same.
+    again = do(*studies, root=tmp_path, executor=Pretending())
+    assert {
+        name: len(json.loads((tmp_path / f"{name}.json").read_text())["numbers"]["runs"])
+        for name in again
+    } == {"two": 2, "shares": 1, "more": 2, "none": 0}
+
+
+def test_what_is_wrong_with_a_study_does_not_stop_the_others(tmp_path):
+    studies = [Made("wrong", 0), Made("cannot", 0, 1), Made("cannot, too", 1), Made("can", 0, 2)]
+    ended = do(*studies, root=tmp_path, executor=Pretending(cannot={1}))
+    assert str(ended["wrong"].error) == "wrong with the study itself"
+    assert "1 of its runs could not be done, such as toy-" in str(ended["cannot"].error)
+    assert isinstance(ended["cannot, too"].error, StudyFailed)
+    assert ended["can"].error is None
+    assert (tmp_path / "can.png").exists()
+    assert not (tmp_path / "cannot.json").exists()
+
+
+def paper(*words):
+    with pytest.raises(SystemExit) as stop:
+        main(["paper", *words])
+    return stop.value.code
+
+
+def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda jobs: Broken())
+    words = "run", "fig1-toy", "fig2-solver-order", "--scale", "smoke", "--out", str(tmp_path)
+    assert paper(*words) == 1
+    told = capsys.readouterr()
+    assert "2 studies: 0 of 2 runs" in told.err
+    assert "could not be done, such as toy-" in told.err
+    assert "no space left" in told.err
+    assert (tmp_path / "smoke" / "fig2-solver-order.svg").exists()
+    assert not (tmp_path / "smoke" / "fig1-toy.json").exists()
+
+
+def test_bad_options_cost_nothing(tmp_path, capsys):
+    kept = tmp_path / "smoke" / "runs" / find_study("fig1-toy").jobs("smoke", [0])[0].identity
+    kept.mkdir(parents=True)
+    (kept / "result.json").write_text("{}")
+    words = "run", "fig1-toy", "--scale", "smoke", "--out", str(tmp_path), "--no-resume"
+    assert paper(*words, "--jobs", "0") == 2
+    assert "jobs" in capsys.readouterr().err
+    assert (kept / "result.json").exists()
+
+
+def test_to_begin_anew_is_to_forget(tmp_path, monkeypatch):
+    monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda jobs: Broken())
+    first, second = find_study("fig1-toy").jobs("smoke", [0])
+    runs = tmp_path / "smoke" / "runs"
+    for name in (first.identity, "another"):
+        (runs / name / "checkpoints").mkdir(parents=True)
+        (runs / name / "result.json").write_text("{}")
+    words = "run", "fig1-toy", "--scale", "smoke", "--out", str(tmp_path)
+    assert paper(*words, "--no-resume") == 1
+    assert [path.name for path in (runs / first.identity).iterdir()] == [".lock"]
+    assert (runs / "another" / "result.json").exists()
+    assert not (runs / second.identity).exists()
+
+
+def test_studies_are_listed(capsys):
+    assert not paper("list", "--json")
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(STUDIES)
+
+
+def test_data_that_is_not_all_the_same_is_told():
+    def result(data, digest):
+        config = {"task": "miniboone", "scale": "laptop"}
+        return {"data": data, "environment": {"data_digest": digest}, "config": config}
+
+    results = [result("partial", "a"), result("", "b"), result("partial", "a")]
+    expected = ["partial", "not all runs of miniboone have seen the same data"]
+    assert remarks_on_data(results) == expected
+    assert remarks_on_data(results[:1]) == ["partial"]
+    assert remarks_on_data([{**results[0], "environment": {}}]) == ["partial"]

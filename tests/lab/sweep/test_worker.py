@@ -1,0 +1,150 @@
+"""One job: what is left of it is used, unless it cannot be trusted."""
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+from taynode.lab import find_task
+from taynode.lab.config import ConfigError
+from taynode.lab.sweep.plan import Job
+from taynode.lab.sweep.worker import _why_not, ATTACHED, do, main, RESULT
+from taynode.lab.training.records import RunDirectory, write_json
+from tests.lab.sweep.test_sweep import HERE, job
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """Where the tiny task is; a worker chooses the precision."""
+    monkeypatch.chdir(HERE)
+    yield
+    jax.config.update("jax_enable_x64", True)
+
+
+@pytest.fixture(scope="module")
+def task_job():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(HERE)
+        yield Job(job().config)
+
+
+@pytest.fixture(scope="module")
+def once(task_job, tmp_path_factory):
+    path = tmp_path_factory.mktemp("once")
+    write_json(path / "job.json", task_job.as_dict())
+    assert main([str(path / "job.json"), str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def done(once, tmp_path):
+    """The directory of a job that has been done."""
+    return Path(shutil.copytree(once, tmp_path / "run"))
+
+
+def without_a_row(directory):
+    """As if its last row had been lost: the checkpoint is behind it."""
+    file = directory / "metrics.jsonl"
+    file.write_text(file.read_text().splitlines()[0] + "\n\xff")
+    return "lacks the evaluations of steps 4"
+
+
+def without_checkpoints(directory):
+    for file in directory.glob("checkpoints/*/state/**/*"):
+        if file.is_file():
+            file.write_bytes(b"nonsense")
+    return "None of the checkpoints can be used"
+
+
+def on_other_data(directory):
+    file = directory / "environment.json"
+    write_json(file, json.loads(file.read_text()) | {"data_digest": "another"})
+    return "begun on other data"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        without_a_row,
+        pytest.param(without_checkpoints, marks=pytest.mark.slow),
+        pytest.param(on_other_data, marks=pytest.mark.slow),
+    ],
+)
+def test_what_cannot_be_trusted_is_done_again(done, task_job, spoil):
+    before = json.loads((done / RESULT).read_text())
+    (done / RESULT).unlink()
+    expected = spoil(done)
+    again = do(task_job, done)
+    assert expected in again["redone"]
+    assert again["state"] == "finished"
+    assert again["row"]["test_loss"] == before["row"]["test_loss"]
+
+
+def test_a_damaged_result_is_made_from_what_else_there_is(done, task_job):
+    (done / RESULT).write_text("{")
+    again = do(task_job, done)
+    assert RESULT in again["redone"]
+    assert again["row"]["train_seconds"] == json.loads(_last(done))["train_seconds"]
+
+
+def test_other_settings_are_noticed(task_job, tmp_path):
+    run = RunDirectory(tmp_path)
+    assert _why_not(task_job.config, run) == ""
+    run.create(task_job.config)
+    assert _why_not(task_job.config, run) == ""
+    # As if the default of a setting had changed since: checkpoints are not known by it.
+    more = task_job.config.final_samples + 1
+    other = dataclasses.replace(task_job.config, final_samples=more)
+    assert _why_not(other, run) == "It was begun with other settings."
+    (tmp_path / "config.json").write_text('{"task": ')
+    assert "not readable as JSON" in _why_not(task_job.config, run)
+
+
+def _last(directory):
+    return (directory / "metrics.jsonl").read_text().splitlines()[-1]
+
+
+def test_an_error_of_the_caller_costs_no_checkpoints(done, task_job, monkeypatch, tmp_path):
+    (done / RESULT).unlink()
+    kept = sorted(path.name for path in (done / "checkpoints").iterdir())
+    # From another folder, the module of the task cannot be found.
+    monkeypatch.delitem(sys.modules, "tiny_task", raising=False)
+    monkeypatch.setattr(sys, "path", [x for x in sys.path if x not in ("", str(HERE))])
+    monkeypatch.chdir(tmp_path.parent)
+    with pytest.raises(ConfigError, match="no module 'tiny_task'"):
+        do(task_job, done)
+    assert sorted(path.name for path in (done / "checkpoints").iterdir()) == kept
+    # Nor does data that is too small, for now.
+    monkeypatch.chdir(HERE)
+    find_task("tiny_task:Tiny")
+    small = Job(dataclasses.replace(task_job.config, batch_size=1000))
+    write_json(done / "config.json", small.as_dict()["config"])
+    with pytest.raises(ConfigError, match="batch_size"):
+        do(small, done)
+    assert sorted(path.name for path in (done / "checkpoints").iterdir()) == kept
+
+
+def test_a_worker_ends_with_whoever_started_it(task_job, tmp_path):
+    long = Job(dataclasses.replace(task_job.config, epochs=100_000))
+    file = tmp_path / "job.json"
+    write_json(file, long.as_dict())
+    words = [sys.executable, "-m", "taynode.lab.sweep.worker", str(file), str(tmp_path), ATTACHED]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(60) == 1
+    assert not (tmp_path / RESULT).exists()
+
+
+def test_the_last_line_of_errors_says_what_is_wrong(tmp_path, capfd):
+    broken = Job(dataclasses.replace(job().config, task="nowhere:Task"))
+    write_json(tmp_path / "job.json", broken.as_dict())
+    assert main([str(tmp_path / "job.json"), str(tmp_path)]) == 1
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert last.startswith("ConfigError: ")
+    assert "nowhere" in last
