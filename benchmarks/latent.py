@@ -23,6 +23,7 @@ WEIGHT = 1.0
 WILDNESS = 2.0
 # As in training, in double precision.
 SOLVE = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
+TRAINING = SOLVE.for_training()
 
 
 def problem() -> tuple[LatentODE, Any, Any, Any]:
@@ -43,10 +44,10 @@ def gradient(loss: Any, of: Any, *args: Any) -> Cost:
     return prepare(lambda: jax.grad(whole), (parameters, *args))
 
 
-def step_cost(regularizer: Any, quadrature: Any, *, trains: bool = True) -> Cost:
+def step_cost(regularizer: Any, quadrature: Any, config: SolveConfig = TRAINING) -> Cost:
     """Of a whole step."""
     model, times, values, mask = problem()
-    solve = make_solve(SOLVE, regularizer=regularizer, quadrature=quadrature, trains=trains)
+    solve = make_solve(config, regularizer=regularizer, quadrature=quadrature)
 
     def loss(model, values, mask, key):
         found = model(times, values, mask, solve, num_draws=NUM_DRAWS, key=key)
@@ -77,7 +78,7 @@ def part_costs(found: Any) -> dict[str, Cost]:
     def solving(both, times):
         field, z0 = both
         moved = eqx.tree_at(lambda m: m.vector_field, model, field)
-        return jnp.sum(moved.paths(z0, times, make_solve(SOLVE, trains=True))[0])
+        return jnp.sum(moved.paths(z0, times, make_solve(TRAINING))[0])
 
     last = times[-1:]
 
@@ -99,7 +100,7 @@ def sections(console: Console) -> list[str]:
     with console.status("latent ODE"), jax.enable_x64(True):
         costs = {
             "whole step, unregularized": step_cost(None, tn.Augmented()),
-            "the same with `diffrax.Dopri5`": step_cost(None, tn.Augmented(), trains=False),
+            "the same with `diffrax.Dopri5`": step_cost(None, tn.Augmented(), SOLVE),
         }
         kinds = {
             "Sampled": tn.Sampled(),

@@ -1,6 +1,5 @@
 """For habits from torchdiffeq: solvers by name, and vector fields `func(t, y)`."""
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,15 +10,15 @@ import jax.numpy as jnp
 from ._types import Key, Y
 from .integration.grid import FixedGrid
 from .quadrature import AbstractQuadrature, Augmented
+from .registry import one_of, SOLVERS
 from .solve import diffeqsolve
-from .solvers.names import SOLVERS
 
 
-FIXED = {name: SOLVERS[name] for name in ("euler", "midpoint", "heun", "rk4")}
-# The last two are what torchdiffeq calls them.
-ADAPTIVE = {name: make for name, make in SOLVERS.items() if name not in FIXED} | {
-    "adaptive_heun": SOLVERS["heun"],
-    "fehlberg2": SOLVERS["fehlberg12"],
+FIXED = ("euler", "midpoint", "heun", "rk4")
+# The names of torchdiffeq beside ours.
+ADAPTIVE = {name: name for name in SOLVERS if name not in FIXED} | {
+    "adaptive_heun": "heun",
+    "fehlberg2": "fehlberg12",
 }
 
 
@@ -58,20 +57,17 @@ def odeint(
     t = jnp.asarray(t)
     if t.ndim != 1 or t.size < 2:
         raise ValueError(f"`t` must be a vector of at least two times, got shape {t.shape}.")
+    one_of("method", method, [*ADAPTIVE, *FIXED])
     if method in ADAPTIVE:
         if step_size is not None:
             raise ValueError(f"`step_size` is for fixed methods {list(FIXED)}, got {method!r}.")
-        solver = ADAPTIVE[method]()
+        solver = SOLVERS.find(ADAPTIVE[method])()
         controller, dt0 = dfx.PIDController(rtol=rtol, atol=atol), None
-    elif method in FIXED:
-        solver = FIXED[method]()
+    else:
+        solver = SOLVERS.find(method)()
         controller, dt0 = FixedGrid(t), None
         if step_size is not None:
             controller, dt0 = dfx.ConstantStepSize(), jnp.sign(t[-1] - t[0]) * step_size
-    else:
-        names = [*ADAPTIVE, *FIXED]
-        near = difflib.get_close_matches(str(method), names, n=3) or names
-        raise ValueError(f"`method` {method!r} is not known. Did you mean one of {near}?")
     solution = diffeqsolve(
         dfx.ODETerm(_Timed(func)),
         solver,

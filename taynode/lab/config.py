@@ -1,64 +1,44 @@
 """What a run is made of, as plain data. Nothing here imports JAX."""
 
 import dataclasses
-import difflib
 import hashlib
 import json
 import types
 import typing
-from collections.abc import Iterable
 from typing import Any, TypeVar
+
+from ..registry import (
+    ADJOINTS,
+    MAX_STEPS,
+    Names,
+    one_of,
+    QUADRATURES,
+    REGULARIZERS,
+    SOLVERS,
+    TOLERANCE,
+)
 
 
 T = TypeVar("T")
 
 SCALES = ("smoke", "laptop", "paper")
-REGULARIZERS = (
-    "none",
-    *(f"r{k}" for k in range(1, 9)),
-    "kinetic",
-    "jacobian",
-    "rnode",
-    "directional",
+OPTIMIZERS = Names(
+    "optimizer",
+    {
+        "adam": "optax:adam",
+        "adamax": "optax:adamax",
+        "sgd": "optax:sgd",
+        "rmsprop": "optax:rmsprop",
+    },
 )
-QUADRATURES = ("sampled", "augmented", "backward")
-SOLVERS = (
-    "dopri5",
-    "dopri8",
-    "tsit5",
-    "bosh3",
-    "heun",
-    "midpoint",
-    "euler",
-    "rk4",
-    "fehlberg12",
-    "cash_karp",
-    "rkf45",
-    "owren_zennaro4",
-    "owren_zennaro5",
-    "tanaka_yamashita7",
-    "adams",
-)
-ADJOINTS = ("checkpoint", "direct", "backsolve")
-OPTIMIZERS = ("adam", "adamax", "sgd", "rmsprop")
 SCHEDULES = ("constant", "cosine", "steps", "exponential")
 WEIGHT_SCHEDULES = ("constant", "warmup", "taper")
 PRECISIONS = ("float32", "float64")
+NO_REGULARIZER = "none"
 
 
 class ConfigError(ValueError):
     """A setting that does not exist or makes no sense; the message names it."""
-
-
-def one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
-    """Refuse what is not among the choices, naming the nearest."""
-    choices = list(choices)
-    if value not in choices:
-        near = difflib.get_close_matches(str(value), [str(c) for c in choices], n=3)
-        hint = (
-            f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose from {choices}."
-        )
-        raise ConfigError(f"`{name}` {value!r} is not known: {hint}")
 
 
 def positive(name: str, value: Any) -> None:
@@ -69,59 +49,68 @@ def positive(name: str, value: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class SolveConfig:
-    """How to solve.
+    """How to solve a differential equation.
 
-    - `solver`: by name, see `SOLVERS`.
-    - `rtol`, `atol`: tolerances of adaptive steps.
-    - `steps`: a fixed grid of that many equal steps instead.
-    - `adjoint`: how gradients are computed, see `ADJOINTS`.
-    - `max_steps`: give up after that many adaptive steps.
+    - `solver`: the name of the solver, one of `taynode.registry.SOLVERS`.
+    - `rtol`: the relative tolerance of adaptive steps.
+    - `atol`: the absolute tolerance of adaptive steps.
+    - `steps`: the number of equal steps of a fixed grid, which replaces adaptive steps.
+    - `adjoint`: the name of the adjoint that computes gradients: checkpoint, direct or backsolve.
+    - `max_steps`: the number of adaptive steps after which a solve fails.
     """
 
     solver: str = "dopri5"
-    rtol: float = 1e-5
-    atol: float = 1e-5
+    rtol: float = TOLERANCE
+    atol: float = TOLERANCE
     steps: int | None = None
     adjoint: str = "checkpoint"
-    max_steps: int = 512
+    max_steps: int = MAX_STEPS
 
     def __post_init__(self):
-        one_of("solver", self.solver, SOLVERS)
-        one_of("adjoint", self.adjoint, ADJOINTS)
+        SOLVERS.check(self.solver)
+        ADJOINTS.check(self.adjoint)
         for name in ("rtol", "atol", "max_steps"):
             positive(name, getattr(self, name))
         if self.steps is not None:
             positive("steps", self.steps)
 
+    def for_training(self) -> "SolveConfig":
+        """The same solve with the variant of its solver that is cheaper to differentiate."""
+        unrolled = f"unrolled_{self.solver}"
+        return dataclasses.replace(self, solver=unrolled) if unrolled in SOLVERS else self
+
 
 @dataclasses.dataclass(frozen=True)
 class RegularizerConfig:
-    """What is charged, and how much.
+    """Which regularizer is used, and how strongly.
 
-    - `name`: see `REGULARIZERS`; `r3` is the third total derivative.
-    - `weight`: of the penalty in the loss.
-    - `schedule`: of the weight: `constant`, `warmup` (rises from zero), `taper` (falls to zero).
-    - `schedule_fraction`: which part of training the rise or fall takes.
-    - `quadrature`: see `QUADRATURES`.
-    - `points`: how many times are sampled.
-    - `per_row`: whether each sample of a joint batch gets times of its own.
-    - `kinetic`, `jacobian`: the weights inside of `rnode`.
+    - `name`: the name of the regularizer: none, r1 to r8 (total derivatives), kinetic, jacobian,
+        rnode or directional.
+    - `weight`: the factor of the penalty in the loss.
+    - `schedule`: how the weight changes: constant, warmup (rises from zero) or taper (falls to
+        zero).
+    - `schedule_fraction`: the fraction of training that the rise or fall takes.
+    - `quadrature`: how the penalty is integrated: sampled, augmented or backward.
+    - `points`: the number of random times of the sampled quadrature.
+    - `per_row`: whether each sample of a joint batch has random times of its own.
+    - `kinetic`: the weight of the kinetic energy within rnode.
+    - `jacobian`: the weight of the Jacobian's norm within rnode.
     """
 
-    name: str = "none"
+    name: str = NO_REGULARIZER
     weight: float = 0.0
     schedule: str = "constant"
     schedule_fraction: float = 0.1
     quadrature: str = "sampled"
     points: int = 1
-    per_row: bool = False
+    per_row: bool = True
     kinetic: float = 1.0
     jacobian: float = 1.0
 
     def __post_init__(self):
-        one_of("regularizer", self.name, REGULARIZERS)
+        one_of("regularizer", self.name, [NO_REGULARIZER, *REGULARIZERS])
         one_of("schedule", self.schedule, WEIGHT_SCHEDULES)
-        one_of("quadrature", self.quadrature, QUADRATURES)
+        QUADRATURES.check(self.quadrature)
         positive("points", self.points)
         if self.weight < 0:
             raise ConfigError(f"`weight` must not be negative, got {self.weight!r}.")
@@ -134,17 +123,17 @@ class RegularizerConfig:
 
 @dataclasses.dataclass(frozen=True)
 class OptimizerConfig:
-    """How parameters move.
+    """How the parameters are updated.
 
-    - `name`: see `OPTIMIZERS`.
-    - `learning_rate`: at the start.
-    - `schedule`: of the learning rate, see `SCHEDULES`.
-    - `boundaries`: for `steps`: the epochs after which it is divided by ten.
-    - `decay`: for `exponential`: the factor per step, down to a tenth.
-    - `momentum`: of `sgd`; the decay of squares of `rmsprop`.
-    - `warmup`: for how many steps the learning rate rises from zero.
-    - `weight_decay`: the factor of half the sum of squares of all parameters in the loss.
-    - `clip`: the largest norm of the gradient; none by default.
+    - `name`: the name of the optimizer: adam, adamax, sgd or rmsprop.
+    - `learning_rate`: the initial learning rate.
+    - `schedule`: how the learning rate changes: constant, cosine, steps or exponential.
+    - `boundaries`: the epochs after which the schedule steps divides the learning rate by ten.
+    - `decay`: the factor per step of the schedule exponential, which ends at a tenth.
+    - `momentum`: the momentum of sgd, or the decay of squared gradients of rmsprop.
+    - `warmup`: the number of steps in which the learning rate rises from zero.
+    - `weight_decay`: the factor of half the sum of squared parameters in the loss.
+    - `clip`: the largest norm of the gradient; larger gradients are scaled down.
     """
 
     name: str = "adam"
@@ -158,27 +147,30 @@ class OptimizerConfig:
     clip: float | None = None
 
     def __post_init__(self):
-        one_of("optimizer", self.name, OPTIMIZERS)
+        OPTIMIZERS.check(self.name)
         one_of("schedule", self.schedule, SCHEDULES)
         positive("learning_rate", self.learning_rate)
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
-    """A whole run.
+    """The settings of a run.
 
-    - `task`: by name, or `module:Class` for one of your own.
-    - `scale`: see `SCALES`.
-    - `seed`: of weights, order of data and noise.
-    - `epochs`, `batch_size`: how long, and how many samples a step.
-    - `precision`: see `PRECISIONS`.
-    - `joint`: solve a training batch with one step size, or each sample with its own.
-    - `training`, `evaluation`: how to solve in each.
-    - `train_samples`: how many of the training samples to use, from the first on; all by default.
-    - `num_evaluations`: how many times the model is evaluated, besides before the first step.
-    - `eval_samples`: of each split, in such an evaluation.
-    - `final_samples`: of each split, in the last one.
-    - `optimizer`, `regularizer`: see their own classes.
+    - `task`: the name of the task, or `module:Class` for a task of your own.
+    - `scale`: the size of the experiment: smoke (seconds), laptop (minutes) or paper.
+    - `seed`: the seed of the initial parameters, of the order of the data and of all noise.
+    - `epochs`: the number of passes through the training data.
+    - `batch_size`: the number of samples per training step.
+    - `precision`: float32 or float64.
+    - `joint`: whether a training batch is solved with one step size for all its samples.
+    - `train_samples`: the number of training samples to use, from the first on.
+    - `training`: how to solve in training.
+    - `evaluation`: how to solve in evaluations.
+    - `num_evaluations`: the number of evaluations after the initial one.
+    - `eval_samples`: the number of samples of each split per evaluation.
+    - `final_samples`: the number of samples of each split in the last evaluation.
+    - `optimizer`: how the parameters are updated.
+    - `regularizer`: which regularizer is used, and how strongly.
     """
 
     task: str = "digits"
@@ -189,7 +181,7 @@ class TrainConfig:
     precision: str = "float32"
     joint: bool = True
     train_samples: int | None = None
-    training: SolveConfig = SolveConfig()
+    training: SolveConfig = SolveConfig("unrolled_dopri5")
     evaluation: SolveConfig = SolveConfig()
     num_evaluations: int = 10
     eval_samples: int = 200

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import taynode as tn
+from tests.solve.test_errors import solve, SPEED
 
 from .problems import KEY, pendulum, pid, Y0
-from .test_errors import solve, SPEED
 
 
 def failing(t, y, args):

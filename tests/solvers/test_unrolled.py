@@ -110,9 +110,9 @@ def test_reverse_mode_evaluates_twice_per_stage_and_not_three_times():
     assert 2 * num_stages <= evaluations(UnrolledDopri5()) <= 2 * num_stages + 2
 
 
-def test_training_uses_it():
-    assert isinstance(make_solve(SolveConfig(), trains=True).solver, UnrolledDopri5)
+def test_training_asks_for_it_by_name():
+    named = SolveConfig().for_training()
+    assert named.solver == "unrolled_dopri5"
+    assert isinstance(make_solve(named).solver, UnrolledDopri5)
     assert isinstance(make_solve(SolveConfig()).solver, dfx.Dopri5)
-    backsolve = SolveConfig(adjoint="backsolve")
-    assert isinstance(make_solve(backsolve, trains=True).solver, dfx.Dopri5)
-    assert not isinstance(make_solve(SolveConfig(solver="rk4"), trains=True).solver, UnrolledDopri5)
+    assert SolveConfig(solver="rk4").for_training().solver == "rk4"

@@ -7,6 +7,7 @@ import errno
 USAGE, FAILED, NO_SPACE = 2, 1, 3
 CODES = {
     "ConfigError": USAGE,
+    "UnknownNameError": USAGE,
     "DataError": FAILED,
     "CheckpointError": FAILED,
     "TrainingFailed": FAILED,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from ...registry import one_of
 from ..config import positive, SolveConfig
 from ..training.records import RunDirectory
 from .loaded import load_run
@@ -46,8 +47,6 @@ def evaluate(
         Print JSON, and nothing else.
 
     """
-    from ..config import one_of
-
     one_of("split", split, ("test", "train"))
     if samples is not None:
         positive("samples", samples)

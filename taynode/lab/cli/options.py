@@ -1,38 +1,52 @@
 """Options of commands, made from the configuration's own classes."""
 
 import dataclasses
+import re
 import tomllib
 import types
 import typing
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from ..config import ConfigError, from_dict, to_dict, TrainConfig
 
 
 def _optional(kind: Any) -> Any:
-    """A class like a configuration's, in which everything may be left out."""
-    hints = typing.get_type_hints(kind)
+    """A class with the fields of a configuration, in which every field may be left out."""
+    hints, helps = typing.get_type_hints(kind), _descriptions(kind)
     fields = []
     for field in dataclasses.fields(kind):
+        # The task and its scale choose the defaults of all other settings.
+        if field.name in ("task", "scale"):
+            continue
         hint = hints[field.name]
         if dataclasses.is_dataclass(hint):
             inner = _optional(hint)
             fields.append((field.name, inner, dataclasses.field(default_factory=inner)))
         else:
             optional = hint if isinstance(hint, types.UnionType) else hint | None
-            fields.append((field.name, optional, dataclasses.field(default=None)))
+            described = Annotated[optional, Parameter(help=helps[field.name])]
+            fields.append((field.name, described, dataclasses.field(default=None)))
     made = dataclasses.make_dataclass(f"{kind.__name__}Options", fields, frozen=True)
     # Otherwise that of Python's own `types`, whose classes cyclopts leaves alone.
     made.__module__ = __name__
     return made
 
 
+def _descriptions(kind: Any) -> dict[str, str]:
+    """The description of each field, from the list in the docstring of a configuration."""
+    entries = re.findall(r"- `(\w+)`: (.*?)(?=\n    - |\Z)", kind.__doc__, re.DOTALL)
+    sentences = {name: " ".join(text.split()) for name, text in entries}
+    return {name: text[0].upper() + text[1:] for name, text in sentences.items()}
+
+
 TrainOptions: Any = _optional(TrainConfig)
 
 
 def given(options: Any) -> dict[str, Any]:
-    """What was given of some options, as nested dictionaries."""
+    """The options that were given, as nested dictionaries."""
     out = {}
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
@@ -44,7 +58,7 @@ def given(options: Any) -> dict[str, Any]:
 
 
 def merged(base: dict[str, Any], *changes: dict[str, Any]) -> dict[str, Any]:
-    """Nested dictionaries, later ones first."""
+    """Merge nested dictionaries; later dictionaries override earlier ones."""
     out = dict(base)
     for change in changes:
         for name, value in change.items():

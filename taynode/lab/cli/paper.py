@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ..config import ConfigError, one_of, positive, SCALES
+from ...registry import one_of
+from ..config import ConfigError, positive, SCALES
 from ..paper.run import Progress
 from ..sweep.plan import Job
 from .tables import print_rows

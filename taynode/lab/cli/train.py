@@ -2,12 +2,15 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ..config import ConfigError, SCALES, TrainConfig
+from ...registry import ADJOINTS, one_of, QUADRATURES, REGULARIZERS, SOLVERS
+from ..config import ConfigError, NO_REGULARIZER, SCALES, TrainConfig
+from ..flags import settings_of
 from ..tasks.base import find_task
 from .options import given, merged, read_toml, TrainOptions, with_changes
 
@@ -15,14 +18,20 @@ from .options import given, merged, read_toml, TrainOptions, with_changes
 NOTHING = TrainOptions()
 
 
-def train(
+def _choice(words: str, names: Iterable[str]) -> Parameter:
+    return Parameter(help=f"{words}: {', '.join(names)}.")
+
+
+def train(  # noqa: D417 (the names come from the registry)
     task: str,
     *,
-    regularizer: str | None = None,
+    regularizer: Annotated[
+        str | None, _choice("Regularizer", [NO_REGULARIZER, *REGULARIZERS])
+    ] = None,
     weight: float | None = None,
-    quadrature: str | None = None,
-    solver: str | None = None,
-    adjoint: str | None = None,
+    quadrature: Annotated[str | None, _choice("Quadrature of the penalty", QUADRATURES)] = None,
+    solver: Annotated[str | None, _choice("Solver in training", SOLVERS)] = None,
+    adjoint: Annotated[str | None, _choice("Adjoint in training", ADJOINTS)] = None,
     steps: int | None = None,
     rtol: float | None = None,
     atol: float | None = None,
@@ -45,66 +54,54 @@ def train(
     Parameters
     ----------
     task
-        Such as digits, density2d or physionet, or module:Class for a task of your own.
-    regularizer
-        none, r1 to r8, kinetic, jacobian, rnode or directional.
+        A task such as digits, density2d or physionet, or module:Class for a task of your own.
     weight
-        Of the penalty in the loss.
-    quadrature
-        sampled, augmented or backward.
-    solver
-        For training, such as dopri5, tsit5, bosh3, rk4 or adams.
-    adjoint
-        checkpoint, direct or backsolve.
+        Factor of the penalty in the loss.
     steps
-        Train on a fixed grid of that many steps.
+        Number of steps of a fixed grid in training, which replaces adaptive steps.
     rtol
-        Relative tolerance, in training and evaluation.
+        Relative tolerance in training and evaluation; also the absolute one unless that is given.
     atol
-        Absolute tolerance, in training and evaluation.
+        Absolute tolerance in training and evaluation.
     weight_decay
-        Factor of half the squared parameters in the loss.
+        Factor of half the sum of squared parameters in the loss.
     learning_rate
-        At the start.
+        Initial learning rate.
     epochs
-        How many times through the data.
+        Number of passes through the training data.
     scale
-        smoke (seconds), laptop (minutes) or paper.
+        Size of the experiment: smoke (seconds), laptop (minutes) or paper.
     seed
-        Of weights, order of data and noise.
+        Seed of the initial parameters, the order of the data and all noise.
     out
-        Where the run goes; runs/TASK-REGULARIZER-SEED by default.
+        Directory of the run; runs/TASK-REGULARIZER-SEED by default.
     resume
-        Go on with the run that is there.
+        Continue the run that is in the directory.
     config
-        A TOML file with settings; flags go before it.
+        TOML file with settings; flags override the file.
     json_output
         Print the last row of the metrics as JSON, and nothing else.
-    set_
-        Any other setting, such as --set.evaluation.rtol 1e-8.
 
     """
-    from ..config import one_of
-
     one_of("scale", scale, SCALES)
     flags = {
+        "regularizer": regularizer,
+        "weight": weight,
+        "quadrature": quadrature,
         "seed": seed,
         "epochs": epochs,
-        "regularizer": {"name": regularizer, "weight": weight, "quadrature": quadrature},
-        "training": {
-            "solver": solver,
-            "adjoint": adjoint,
-            "steps": steps,
-            "rtol": rtol,
-            "atol": atol,
-        },
-        "evaluation": {"rtol": rtol, "atol": atol},
-        "optimizer": {"weight_decay": weight_decay, "learning_rate": learning_rate},
+        "solver": solver,
+        "adjoint": adjoint,
+        "steps": steps,
+        "rtol": rtol,
+        "atol": atol,
+        "weight_decay": weight_decay,
+        "learning_rate": learning_rate,
     }
     the_task = find_task(task)
-    changes = merged(read_toml(config), given(set_), _without_none(flags))
+    changes = merged(read_toml(config), given(set_), settings_of(flags))
     settings = with_changes(the_task.defaults(scale), changes)
-    if regularizer not in (None, "none") and not settings.regularizer.weight:
+    if regularizer not in (None, NO_REGULARIZER) and not settings.regularizer.weight:
         raise ConfigError(f"`regularizer` {regularizer} needs a `--weight` above zero.")
     name = settings.regularizer.name
     directory = out or Path("runs") / f"{task.replace(':', '.')}-{name}-{settings.seed}"
@@ -143,15 +140,10 @@ def run(
 
 
 def summary(directory: Path, row: dict[str, Any]) -> str:
-    """The end of a run in a line."""
+    """The result of a run in one line."""
     parts = [f"{directory}: test loss {row['test_loss']:.4f}"]
     if "test_error" in row:
         parts.append(f"test error {100 * row['test_error']:.2f} %")
     parts.append(f"NFE {row['test_nfe']:.1f} per sample")
     parts.append(f"{row['train_seconds']:.1f} s of training")
     return ", ".join(parts)
-
-
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    nested = {k: _without_none(v) if isinstance(v, dict) else v for k, v in values.items()}
-    return {k: v for k, v in nested.items() if v is not None and v != {}}

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ...registry import derivative_order
 from ..config import RegularizerConfig
 from ..sweep.plan import EvaluationConfig, Job
 
@@ -86,7 +87,7 @@ def arms_of(results: Sequence[dict[str, Any]], *, num_arms: int = 2) -> list[Arm
     groups: dict[tuple[int, float], dict[int, dict[str, Any]]] = {}
     for result in results:
         settings = result["config"]["regularizer"]
-        order = 0 if settings["name"] == "none" else int(settings["name"][1:])
+        order = derivative_order(settings["name"]) or 0
         if is_usable(result) and not num_unsolved(result):
             group = groups.setdefault((order, settings["weight"]), {})
             group[result["config"]["seed"]] = result

@@ -78,8 +78,8 @@ def _steps(name: str) -> list[int]:
     import jax.numpy as jnp
 
     from ...integration.initial_step import initial_step_size
+    from ...registry import SOLVERS as NAMES
     from ...solve import diffeqsolve
-    from ...solvers.names import SOLVERS as MADE
 
     tolerance = SOLVERS[name][1]
 
@@ -87,7 +87,7 @@ def _steps(name: str) -> list[int]:
     def count(power: Any) -> Any:
         return diffeqsolve(
             dfx.ODETerm(lambda t, y, k: k * t ** (k - 1) * jnp.ones_like(y)),
-            MADE[name](),
+            NAMES.find(name)(),
             jnp.array(0.0),
             jnp.array(END),
             functools.partial(initial_step_size, variant="released"),

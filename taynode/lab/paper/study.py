@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..config import one_of
+from ...registry import one_of
 from ..sweep.plan import Job
 from .chart import Chart
 

@@ -4,27 +4,18 @@ import shlex
 from typing import Any
 
 from ..config import to_dict
+from ..flags import FLAGS
 from .formats import is_number, setting
 from .groups import flatten
 
 
-# What `taynode train` has a flag of its own for; everything else is `--set.NAME`.
-FLAGS = {
-    "seed": "seed",
-    "epochs": "epochs",
-    "regularizer.name": "regularizer",
-    "regularizer.weight": "weight",
-    "regularizer.quadrature": "quadrature",
-    "training.solver": "solver",
-    "training.adjoint": "adjoint",
-    "training.steps": "steps",
-    "optimizer.weight_decay": "weight-decay",
-    "optimizer.learning_rate": "learning-rate",
-}
+# The settings that one flag sets alone.
+OWN_FLAGS = {paths[0]: flag.replace("_", "-") for flag, paths in FLAGS.items() if len(paths) == 1}
+SHARED_FLAGS = {flag: paths for flag, paths in FLAGS.items() if len(paths) > 1}
 
 
 def reproduce(config: dict[str, Any]) -> str:
-    """The command, with the settings that are not those of the task; empty if nobody knows."""
+    """The command, with all settings that differ from the task's; empty if the task is unknown."""
     task, scale = config.get("task"), config.get("scale", "laptop")
     if not isinstance(task, str):
         return ""
@@ -39,28 +30,35 @@ def reproduce(config: dict[str, Any]) -> str:
     }
     changed |= {"seed": values["seed"]} if "seed" in values else {}
     words = ["taynode", "train", task, "--scale", setting(scale)]
-    # These two flags hold for training and evaluation alike.
-    for name in ("rtol", "atol"):
-        both = [f"{part}.{name}" for part in ("training", "evaluation")]
-        if all(key in changed for key in both) and len({str(changed[key]) for key in both}) == 1:
-            words += [f"--{name}", setting(changed[both[0]])]
-            changed = {key: value for key, value in changed.items() if key not in both}
+    shared = [path for paths in SHARED_FLAGS.values() for path in paths]
+    agree = all(
+        len({str(values.get(path)) for path in paths}) == 1 for paths in SHARED_FLAGS.values()
+    )
+    if agree and any(path in changed for path in shared):
+        # All of them: `--rtol` alone would set the absolute tolerance, too.
+        for flag, paths in SHARED_FLAGS.items():
+            words += _flag_words(f"--{flag}", values.get(paths[0]))
+        changed = {path: value for path, value in changed.items() if path not in shared}
     for name, value in sorted(changed.items(), key=_rank):
         words += _flag(name, value)
     return shlex.join(words)
 
 
 def _flag(name: str, value: Any) -> list[str]:
-    """A setting as words; nothing is left unset by a flag, so `None` has none."""
-    if value is None:
-        return []
-    flag = f"--{FLAGS[name]}" if name in FLAGS else f"--set.{name.replace('_', '-')}"
-    if isinstance(value, bool) and name not in FLAGS:
+    """A setting as words."""
+    flag = f"--{OWN_FLAGS[name]}" if name in OWN_FLAGS else f"--set.{name.replace('_', '-')}"
+    if isinstance(value, bool) and name not in OWN_FLAGS:
         head, _, tail = flag.rpartition(".")
         return [flag if value else f"{head}.no-{tail}"]
     if isinstance(value, list | tuple):
         return [word for item in value for word in (flag, setting(item))]
-    # All digits, since it is to be the same run.
+    return _flag_words(flag, value)
+
+
+def _flag_words(flag: str, value: Any) -> list[str]:
+    """A flag and its value, with all digits; no flag sets a setting to `None`."""
+    if value is None:
+        return []
     return [flag, repr(value) if is_number(value) else setting(value)]
 
 

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from ...models import ContinuousFlow, LatentODE
+from ...registry import derivative_order
 from ..training.running import Training
 from .flows import flow_arrays
 from .paths import trace
-from .samples import derivative_order, write_samples
+from .samples import DEFAULT_ORDER, write_samples
 from .series import series_arrays
 
 
@@ -19,7 +20,7 @@ def record_samples(training: Training, directory: Path) -> None:
         config.evaluation,
         training.train_data,
         training.test_data,
-        order=derivative_order(config.regularizer.name),
+        order=derivative_order(config.regularizer.name) or DEFAULT_ORDER,
         evaluator=training.evaluator,
     )
     more = {ContinuousFlow: flow_arrays, LatentODE: series_arrays}.get(type(training.final_model))

@@ -40,12 +40,6 @@ SAMPLES = "samples.npz"
 DEFAULT_ORDER = 3
 
 
-def derivative_order(regularizer: str) -> int:
-    """Which derivative to show for a regularizer: the K of `r2` to `r8`, otherwise 3."""
-    name, order = regularizer[:1], regularizer[1:]
-    return int(order) if name == "r" and order.isdigit() and int(order) > 1 else DEFAULT_ORDER
-
-
 def sheet(images: np.ndarray) -> np.ndarray:
     """Images (N, H, W, 1) as one, in as many rows as columns."""
     side = int(len(images) ** 0.5)

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...registry import derivative_order
 from .groups import Group
 from .runs import Run
-from .samples import DEFAULT_ORDER, derivative_order
+from .samples import DEFAULT_ORDER
 
 
 NEEDED = ("path_times", "path_states", "path_derivative", "step_times")
@@ -95,7 +96,7 @@ def _state_size(run: Run) -> int:
 def _common_order(runs: list[Run]) -> int:
     """The derivative that was charged, if all runs know it; otherwise the highest they know."""
     names = [str(run.regularizer.get("name", "none")) for run in runs]
-    charged = {derivative_order(name) for name in names if name[:1] == "r" and name[1:].isdigit()}
+    charged = {order for name in names if (order := derivative_order(name)) is not None}
     known = min(len(run.samples["path_derivative"]) for run in runs)
     wanted = charged.pop() if len(charged) == 1 else DEFAULT_ORDER
     return min(wanted, known)

@@ -4,10 +4,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from ...registry import one_of
 from ..config import (
     digest_of,
     from_dict,
-    one_of,
     PRECISIONS,
     SolveConfig,
     to_dict,

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from ..config import ConfigError, one_of, TrainConfig
+from ...registry import one_of
+from ..config import ConfigError, TrainConfig
 
 
 class Outcome(NamedTuple):

@@ -29,7 +29,7 @@ class TwoMoons(AbstractDensity):
             scale=scale,
             epochs={"smoke": 1, "laptop": 25, "paper": 100}[scale],
             batch_size=2000 if scale == "smoke" else 250,
-            training=tolerance,
+            training=tolerance.for_training(),
             evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 3e-3, schedule="cosine"),
             num_evaluations=2 if scale == "smoke" else 10,

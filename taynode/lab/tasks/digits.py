@@ -27,8 +27,8 @@ class Digits(AbstractClassification):
             scale=scale,
             epochs=epochs,
             batch_size=128,
-            training=SolveConfig(rtol=1e-5, atol=1e-5),
-            evaluation=SolveConfig(rtol=1e-5, atol=1e-5),
+            training=SolveConfig().for_training(),
+            evaluation=SolveConfig(),
             optimizer=OptimizerConfig("adam", 3e-2, schedule="cosine"),
             num_evaluations=2 if scale == "smoke" else 10,
         )

@@ -30,7 +30,7 @@ class Miniboone(AbstractDensity):
                 epochs=500,
                 batch_size=1000,
                 precision="float64",
-                training=exact,
+                training=exact.for_training(),
                 evaluation=exact,
                 # 30 steps an epoch: after 9,000 and 12,750 steps.
                 optimizer=OptimizerConfig(
@@ -45,7 +45,7 @@ class Miniboone(AbstractDensity):
             scale=scale,
             epochs=1 if smoke else 55,
             batch_size=1000 if smoke else 250,
-            training=tolerance,
+            training=tolerance.for_training(),
             evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine"),
             num_evaluations=1 if smoke else 15,

@@ -41,7 +41,7 @@ class MnistFlow(AbstractDensity):
                 scale=scale,
                 epochs=100,
                 batch_size=200,
-                training=tolerance,
+                training=tolerance.for_training(),
                 evaluation=tolerance,
                 optimizer=OptimizerConfig(
                     "adam", 1e-3, schedule="steps", boundaries=(80,), warmup=1000, clip=1e10
@@ -57,7 +57,7 @@ class MnistFlow(AbstractDensity):
             batch_size=100 if smoke else 32,
             # 200 steps.
             train_samples=None if smoke else 6_400,
-            training=SolveConfig(solver="rk4", steps=2) if smoke else tolerance,
+            training=SolveConfig(solver="rk4", steps=2) if smoke else tolerance.for_training(),
             evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine", warmup=30),
             num_evaluations=1 if smoke else 2,

@@ -29,7 +29,7 @@ class Oscillators(AbstractLatent):
             scale=scale,
             epochs={"smoke": 1, "laptop": 100, "paper": 300}[scale],
             batch_size=200 if scale == "smoke" else 50,
-            training=tolerance,
+            training=tolerance.for_training(),
             evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 5e-3, schedule="cosine", clip=10.0),
             num_evaluations=1 if scale == "smoke" else 10,

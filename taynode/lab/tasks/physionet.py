@@ -36,7 +36,7 @@ class Physionet(AbstractLatent):
             batch_size=50,
             # Single precision cannot resolve the paper's tolerance.
             precision="float32" if smoke else "float64",
-            training=solve,
+            training=solve.for_training(),
             evaluation=solve,
             optimizer=OptimizerConfig("adamax", 1e-2, schedule="exponential", decay=0.999),
             num_evaluations={"smoke": 1, "laptop": 4, "paper": 20}[scale],

@@ -36,7 +36,7 @@ class Toy(AbstractTask):
             epochs={"smoke": 4, "laptop": 1000, "paper": 500}[scale],
             batch_size=200,
             joint=False,
-            training=tolerance,
+            training=tolerance.for_training(),
             evaluation=third_order,
             optimizer=rmsprop if paper else adam,
         )

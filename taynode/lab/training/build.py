@@ -1,5 +1,6 @@
 """From the names in a configuration to the things themselves."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -8,25 +9,24 @@ import jax.numpy as jnp
 import optax
 
 from ...models import Solve
-from ...quadrature import AbstractQuadrature, Augmented, Backward, Sampled
+from ...quadrature import AbstractQuadrature
+from ...registry import ADJOINTS, derivative_order, QUADRATURES, REGULARIZERS, SOLVERS
 from ...regularizers import (
     AbstractRegularizer,
-    DirectionalDerivative,
     JacobianFrobenius,
     KineticEnergy,
-    RNODE,
     TotalDerivative,
 )
-from ...solvers import UnrolledDopri5
-from ...solvers.names import SOLVERS
-from ..config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
+from ..config import (
+    NO_REGULARIZER,
+    OptimizerConfig,
+    OPTIMIZERS,
+    RegularizerConfig,
+    SolveConfig,
+    TrainConfig,
+)
 
 
-ADJOINTS = {
-    "checkpoint": dfx.RecursiveCheckpointAdjoint,
-    "direct": dfx.DirectAdjoint,
-    "backsolve": dfx.BacksolveAdjoint,
-}
 Where = Callable[[Any], Any]
 
 
@@ -44,49 +44,39 @@ def make_solve(
     config: SolveConfig,
     *,
     regularizer: Any = None,
-    quadrature: AbstractQuadrature = Augmented(),
-    trains: bool = False,
+    quadrature: AbstractQuadrature | None = None,
 ) -> Solve:
-    """A `Solve`. Failures are reported, not raised: the loop says more about them.
-
-    `trains`: whether there will be gradients of it.
-    """
-    # Backsolve does not differentiate the solver's steps.
-    unrolled = trains and config.solver == "dopri5" and config.adjoint != "backsolve"
-    return Solve(
-        solver=UnrolledDopri5() if unrolled else SOLVERS[config.solver](),
+    """A `Solve` that reports failures in its result: the training loop says more about them."""
+    solve = Solve(
+        solver=SOLVERS.find(config.solver)(),
         stepsize_controller=dfx.PIDController(rtol=config.rtol, atol=config.atol),
         num_steps=config.steps,
-        adjoint=ADJOINTS[config.adjoint](),
+        adjoint=ADJOINTS.find(config.adjoint)(),
         max_steps=config.max_steps,
         regularizer=regularizer,
-        quadrature=quadrature,
         throw=False,
     )
+    return solve if quadrature is None else dataclasses.replace(solve, quadrature=quadrature)
 
 
 def make_regularizer(config: RegularizerConfig, where: Where) -> AbstractRegularizer | None:
-    """The regularizer of a part of the state, or none."""
-    name = config.name
-    if name == "none":
+    """The regularizer of a part of the state, or `None`."""
+    if config.name == NO_REGULARIZER:
         return None
-    if name == "rnode":
-        return RNODE(config.kinetic, config.jacobian, where=where)
-    simple = {
-        "kinetic": KineticEnergy,
-        "jacobian": JacobianFrobenius,
-        "directional": DirectionalDerivative,
-    }
-    if name in simple:
-        return simple[name](where=where)
-    return TotalDerivative(order=int(name[1:]), where=where)
+    options: dict[str, Any] = {"where": where}
+    if (order := derivative_order(config.name)) is not None:
+        options["order"] = order
+    if config.name == "rnode":
+        options |= {"kinetic": config.kinetic, "jacobian": config.jacobian}
+    return REGULARIZERS.find(config.name)(**options)
 
 
 def make_quadrature(config: RegularizerConfig, *, joint: bool) -> AbstractQuadrature:
-    """How the penalty is integrated in training."""
+    """The quadrature of the penalty in training."""
+    options: dict[str, Any] = {}
     if config.quadrature == "sampled":
-        return Sampled(config.points, batch_axis=0 if joint and config.per_row else None)
-    return Augmented() if config.quadrature == "augmented" else Backward()
+        options = {"points": config.points, "batch_axis": 0 if joint and config.per_row else None}
+    return QUADRATURES.find(config.quadrature)(**options)
 
 
 def make_weight(config: RegularizerConfig, num_steps: int) -> optax.Schedule:
@@ -115,13 +105,9 @@ def make_optimizer(
         schedule = optax.exponential_decay(rate, 1, config.decay, end_value=rate / 10)
     if config.warmup:
         schedule = _warmed_up(schedule, config.warmup)
-    make = {
-        "adam": lambda: optax.adam(schedule),
-        "adamax": lambda: optax.adamax(schedule),
-        "sgd": lambda: optax.sgd(schedule, momentum=config.momentum),
-        "rmsprop": lambda: optax.rmsprop(schedule, decay=config.momentum),
-    }
-    optimizer = make[config.name]()
+    # What rmsprop calls the decay of squared gradients is one setting with the momentum of sgd.
+    options = {"sgd": {"momentum": config.momentum}, "rmsprop": {"decay": config.momentum}}
+    optimizer = OPTIMIZERS.find(config.name)(schedule, **options.get(config.name, {}))
     if config.clip is not None:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip), optimizer)
     return optimizer

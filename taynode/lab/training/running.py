@@ -105,7 +105,6 @@ class Training:
             config.training,
             regularizer=regularizer,
             quadrature=make_quadrature(config.regularizer, joint=config.joint),
-            trains=True,
         )
         step = make_step(
             task,

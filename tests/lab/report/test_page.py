@@ -10,7 +10,7 @@ import pytest
 
 from taynode.lab.report.page import write_report
 from taynode.lab.report.runs import read_run
-from taynode.lab.report.samples import derivative_order, read_samples
+from taynode.lab.report.samples import read_samples
 
 from .synthetic import make_config, make_rows, make_samples, write_pair, write_run
 
@@ -127,11 +127,6 @@ def test_samples_are_read_without_pickle(tmp_path):
     np.savez(tmp_path / "samples.npz", train_nfe=np.array([{}], dtype=object))
     with pytest.raises(ValueError, match="allow_pickle"):
         read_samples(tmp_path)
-
-
-def test_derivative_orders():
-    names = ("none", "r1", "r2", "r8", "rnode", "kinetic")
-    assert [derivative_order(name) for name in names] == [3, 3, 2, 8, 3, 3]
 
 
 def test_page_does_not_import_jax(tmp_path):

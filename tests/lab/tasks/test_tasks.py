@@ -10,11 +10,10 @@ import pytest
 from taynode.lab import AbstractTask, find_task, TASKS
 from taynode.lab.config import (
     from_dict,
+    OPTIMIZERS,
     RegularizerConfig,
-    REGULARIZERS,
     SCALES,
     SolveConfig,
-    SOLVERS,
     to_dict,
     TrainConfig,
 )
@@ -23,14 +22,15 @@ from taynode.lab.tasks.mnist_flow import bits_per_dim, from_logits, to_logits
 from taynode.lab.training.build import make_regularizer
 from taynode.lab.training.evaluate import Evaluator
 from taynode.models import ContinuousFlow, Solve
-from taynode.solvers.names import SOLVERS as MADE
+from taynode.registry import ADJOINTS, QUADRATURES, REGULARIZERS, SOLVERS
 
 
-def test_names_of_solvers_are_those_that_can_be_made():
-    assert list(MADE) == list(SOLVERS)
+@pytest.mark.parametrize("names", [SOLVERS, ADJOINTS, REGULARIZERS, QUADRATURES, OPTIMIZERS])
+def test_every_name_stands_for_something(names):
+    assert all(callable(names.find(name)) for name in names)
 
 
-@pytest.mark.parametrize("name", REGULARIZERS)
+@pytest.mark.parametrize("name", ["none", *REGULARIZERS])
 def test_every_regularizer_can_be_made(name):
     made = make_regularizer(RegularizerConfig(name, 1.0), lambda y: y)
     assert (made is None) == (name == "none")
@@ -65,7 +65,9 @@ def test_settings_of_the_paper_for_mnist():
     assert (settings.epochs, settings.batch_size, settings.precision) == (160, 100, "float64")
     assert (optimizer.name, optimizer.momentum, optimizer.learning_rate) == ("sgd", 0.9, 0.1)
     assert optimizer.boundaries == (60, 100, 140)
-    assert settings.training == settings.evaluation == SolveConfig(rtol=1.4e-8, atol=1.4e-8)
+    tolerance = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
+    assert settings.evaluation == tolerance
+    assert settings.training == tolerance.for_training()
 
 
 def test_settings_of_the_paper_for_flows():
@@ -88,7 +90,9 @@ def test_settings_of_the_paper_for_physionet():
     optimizer = settings.optimizer
     assert (settings.epochs, settings.batch_size, settings.precision) == (100, 50, "float64")
     assert (optimizer.name, optimizer.learning_rate, optimizer.decay) == ("adamax", 0.01, 0.999)
-    assert settings.training == settings.evaluation == SolveConfig(rtol=1.4e-8, atol=1.4e-8)
+    tolerance = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
+    assert settings.evaluation == tolerance
+    assert settings.training == tolerance.for_training()
     # Fewer epochs and patients, but as exact.
     smaller = find_task("physionet").defaults("laptop")
     assert (smaller.training, smaller.precision) == (settings.training, "float64")

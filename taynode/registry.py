@@ -1,0 +1,121 @@
+"""The names of solvers, adjoints, regularizers and quadratures, and the defaults of a solve.
+
+Configurations, commands and builders read names and defaults here and nowhere else. A name stands
+for a place, `module:attribute`, which is imported when it is first looked up. So a command line can
+list all names without waiting for JAX.
+"""
+
+import difflib
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+
+MAX_STEPS = 4096
+TOLERANCE = 1e-5
+
+
+class UnknownNameError(ValueError):
+    """A name that does not exist. The message names the argument and the nearest choices."""
+
+
+def one_of(argument: str, value: Any, choices: Iterable[Any]) -> None:
+    """Raise an `UnknownNameError` unless `value` is among the choices."""
+    choices = list(choices)
+    if value not in choices:
+        near = difflib.get_close_matches(str(value), [str(c) for c in choices], n=3)
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose from {choices}."
+        )
+        raise UnknownNameError(f"`{argument}` {value!r} is not known: {hint}")
+
+
+class Names(Mapping[str, str]):
+    """The names of one kind of thing, each with its place.
+
+    **Arguments:**
+
+    - `argument`: the argument that takes such a name, for error messages.
+    - `places`: for each name `module:attribute`.
+    """
+
+    def __init__(self, argument: str, places: Mapping[str, str]):
+        self.argument, self._places = argument, dict(places)
+
+    def __getitem__(self, name: str) -> str:
+        return self._places[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def check(self, name: str) -> None:
+        """Raise an `UnknownNameError` unless there is such a name."""
+        one_of(self.argument, name, self)
+
+    def find(self, name: str) -> Any:
+        """Import what the name stands for."""
+        self.check(name)
+        module, _, attribute = self[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+
+SOLVERS = Names(
+    "solver",
+    {
+        "dopri5": "diffrax:Dopri5",
+        "unrolled_dopri5": "taynode.solvers:UnrolledDopri5",
+        "dopri8": "diffrax:Dopri8",
+        "tsit5": "diffrax:Tsit5",
+        "bosh3": "diffrax:Bosh3",
+        "heun": "diffrax:Heun",
+        "midpoint": "diffrax:Midpoint",
+        "euler": "diffrax:Euler",
+        "rk4": "taynode.solvers:RK4",
+        "fehlberg12": "taynode.solvers:Fehlberg12",
+        "cash_karp": "taynode.solvers:CashKarp",
+        "rkf45": "taynode.solvers:RKFehlberg45",
+        "owren_zennaro4": "taynode.solvers:OwrenZennaro4",
+        "owren_zennaro5": "taynode.solvers:OwrenZennaro5",
+        "tanaka_yamashita7": "taynode.solvers:TanakaYamashita7",
+        "adams": "taynode.solvers:Adams",
+    },
+)
+ADJOINTS = Names(
+    "adjoint",
+    {
+        "checkpoint": "diffrax:RecursiveCheckpointAdjoint",
+        "direct": "diffrax:DirectAdjoint",
+        "backsolve": "diffrax:BacksolveAdjoint",
+    },
+)
+HIGHEST_DERIVATIVE = 8
+REGULARIZERS = Names(
+    "regularizer",
+    {
+        **{
+            f"r{order}": "taynode.regularizers:TotalDerivative"
+            for order in range(1, HIGHEST_DERIVATIVE + 1)
+        },
+        "kinetic": "taynode.regularizers:KineticEnergy",
+        "jacobian": "taynode.regularizers:JacobianFrobenius",
+        "rnode": "taynode.regularizers:RNODE",
+        "directional": "taynode.regularizers:DirectionalDerivative",
+    },
+)
+QUADRATURES = Names(
+    "quadrature",
+    {
+        "sampled": "taynode.quadrature:Sampled",
+        "augmented": "taynode.quadrature:Augmented",
+        "backward": "taynode.quadrature:Backward",
+    },
+)
+
+
+def derivative_order(regularizer: str) -> int | None:
+    """The K of a regularizer named `rK`, and `None` for all others."""
+    total = REGULARIZERS.get(regularizer) == REGULARIZERS["r1"]
+    return int(regularizer[1:]) if total else None
