@@ -1,10 +1,11 @@
 """`python -m benchmarks`: measure everything, on one core and on all of them.
 
 With `--write`, the tables go into README.md. With `--cores N`, only N cores are measured; with
-`--only taylor`, `solve`, `flows`, `latent` or `loop`, only that part.
+`--only PART`, only that part.
 """
 
 import argparse
+import importlib
 import os
 import pathlib
 import subprocess
@@ -12,7 +13,7 @@ import sys
 
 
 README = pathlib.Path(__file__).with_name("README.md")
-PARTS = ("taylor", "solve", "flows", "latent", "loop")
+PARTS = ("taylor", "solve", "snippet", "flows", "latent", "loop")
 
 
 def measure(part: str, num_cores: int) -> str:
@@ -23,12 +24,9 @@ def measure(part: str, num_cores: int) -> str:
 
     from rich.console import Console
 
-    from . import flows, latent, loop, solve, taylor
     from .measure import machine
 
-    console = Console(stderr=True)
-    modules = {"taylor": taylor, "solve": solve, "flows": flows, "latent": latent, "loop": loop}
-    sections = modules[part].sections(console)
+    sections = importlib.import_module(f".{part}", __package__).sections(Console(stderr=True))
     return "\n\n".join([f"### On {num_cores} of {os.cpu_count()} cores\n\n{machine()}.", *sections])
 
 
