@@ -11,6 +11,7 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BROWSER := $(VENV)/.browser
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal --benchmark-skip
 
@@ -19,14 +20,15 @@ CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 SUPPORTED := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 VERSION := import sys; print("%d.%d.%d" % sys.version_info[:3])
 
-.PHONY: help demo test slow bench lint clean FORCE
+.PHONY: help demo test slow bench lint setup clean FORCE
 
 help:
 	@echo 'make demo    train digits without and with regularization, and compare: two minutes'
 	@echo 'make test    run the default tests'
 	@echo 'make slow    run the long tests'
-	@echo 'make lint    check style, formatting and types'
+	@echo 'make lint    check style, formatting, imports and types'
 	@echo 'make bench   measure speed'
+	@echo 'make setup   make .venv and nothing else'
 	@echo 'make clean   remove .venv and everything else that was made here'
 	@echo
 	@echo 'The first run sets up .venv, which takes a minute or two; later ones start at once.'
@@ -35,24 +37,35 @@ help:
 demo: $(READY)
 	@$(BIN)/taynode demo $(ARGS)
 
-test: $(READY)
+test: $(READY) $(BROWSER)
 	@$(PYTEST) $(ARGS)
 
-slow: $(READY)
+slow: $(READY) $(BROWSER)
 	@$(PYTEST) -m slow $(ARGS)
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 # pyright brings its own node and its own program; the variable stops its search for a newer version.
+# lint-imports has a lot to say, of which only a broken contract is of interest.
 lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@if report=$$($(BIN)/lint-imports --no-logo --no-cache 2>&1); \
+	then echo "$$report" | tail -n 1; else echo "$$report" >&2; exit 1; fi
 	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+setup: $(READY)
 
 clean:
 	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache .benchmarks build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The tests of the page run in a Chromium. The stamp is made with or without one: a machine that cannot
+# download a browser tries once. A browser that is installed later is found by the tests themselves.
+$(BROWSER): $(READY)
+	@$(BIN)/python -m tests.lab.report.browser
+	@touch $@
 
 # The stamp holds the version of the interpreter. It is made again if the requirements change, if the
 # interpreter has gone, or if PYTHON names another version.

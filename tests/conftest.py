@@ -28,6 +28,8 @@ os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "1")
 import hypothesis
 import jax
 
+from tests.skips import pytest_terminal_summary as pytest_terminal_summary
+
 
 # What one test has compiled serves the others: in this process, in the workers, and in commands
 # that are called. The directory is new each time, so nothing is left of an earlier state.

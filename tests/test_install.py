@@ -1,0 +1,106 @@
+"""The library works with its declared dependencies alone, without those of the lab."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+# Every public name, and a regularized solve.
+USE = """
+import diffrax as dfx
+import jax.numpy as jnp
+import taynode as tn
+
+for name in dir(tn):
+    getattr(tn, name)
+for module in (tn.models, tn.solvers):
+    for name in dir(module):
+        getattr(module, name)
+solution = tn.diffeqsolve(
+    dfx.ODETerm(lambda t, y, args: -y), dfx.Dopri5(), 0.0, 1.0, 0.1, jnp.ones(2),
+    regularizer=tn.TotalDerivative(order=2), quadrature=tn.Augmented(),
+)
+# The integral of exp(-2 t), as the second derivative of the solution is the solution itself.
+assert abs(solution.stats["penalty"] - (1 - jnp.exp(-2)) / 2) < 1e-4
+print(tn.__file__)
+"""
+
+HIDE = """
+import sys
+
+class Hidden:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in {hidden!r}:
+            raise ModuleNotFoundError(f"{{name}} is no dependency of the library", name=name)
+
+sys.meta_path.insert(0, Hidden)
+"""
+
+
+def closure(requirements):
+    """The distributions that `pip install` of some requirements brings."""
+    found, todo = set(), list(requirements)
+    while todo:
+        requirement = Requirement(todo.pop())
+        name = canonicalize_name(requirement.name)
+        if name not in found and (not requirement.marker or requirement.marker.evaluate()):
+            found.add(name)
+            todo += [line for line in metadata.requires(name) or [] if "extra ==" not in line]
+    return found
+
+
+def test_the_library_needs_none_of_the_labs_dependencies(tmp_path):
+    core = closure(PROJECT["dependencies"])
+    hidden = {
+        module
+        for module, owners in metadata.packages_distributions().items()
+        if module != "taynode" and not core & set(map(canonicalize_name, owners))
+    }
+    assert {"cyclopts", "rich", "matplotlib", "plotly", "jinja2", "pooch", "optax"} <= hidden
+    code = HIDE.format(hidden=hidden) + USE
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(ROOT)
+
+
+@pytest.mark.slow
+def test_pip_install_brings_the_library_alone(tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+
+    def run(*words):
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        return subprocess.run(
+            [python, *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    install = "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt"
+    if run(*install, *["hatchling"]).returncode != 0:
+        pytest.skip("The test of `pip install` needs a package index, and none can be reached.")
+    done = run(*install, "--no-build-isolation", ROOT)
+    assert done.returncode == 0, done.stderr
+
+    installed = json.loads(run("-m", "pip", "list", "--format", "json").stdout)
+    names = {canonicalize_name(package["name"]) for package in installed}
+    assert "taynode" in names
+    extras = PROJECT["optional-dependencies"]
+    lab = {Requirement(line).name for key in extras.keys() - {"all"} for line in extras[key]}
+    assert not names & set(map(canonicalize_name, lab))
+
+    done = run("-c", USE)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(tmp_path)
