@@ -1,44 +1,24 @@
-"""Checkpoints that survive a kill, a full disk and flipped bits.
-
-A checkpoint is written under another name, checked by reading it back, and renamed when all of it
-is on disk. Before it is used, its files are compared with their SHA-256.
-"""
+"""Checkpoints that survive kills, full disks and flipped bits."""
 
 import contextlib
-import errno
-import functools
-import importlib.metadata
+import fcntl
+import itertools
+import json
 import os
-import platform
+import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from . import atomic
-from .leaves import mismatches, pack, unpack
-from .manifest import (
-    check_files,
-    Damaged,
-    differences,
-    plain,
-    read_manifest,
-    write_manifest,
-)
-from .storage import read_bytes, write_bytes
+from .checkpoint_file import Damaged, decode, encode
+from .leaves import pack, unpack
+from .records import drafted, drafts
 
 
-STATE = "state"
-REASONS = {
-    errno.ENOSPC: "there is no space left on the disk. Free some and save again",
-    errno.EDQUOT: "the disk quota is used up. Free some space and save again",
-    errno.EROFS: "the file system is read-only",
-    errno.EACCES: "there is no permission to write there",
-    errno.EPERM: "there is no permission to write there",
-    errno.EEXIST: "there is a file where the directory should be",
-    errno.ENOTDIR: "there is a file where the directory should be",
-}
+# Checkpoints of format 1 have no suffix. They are found and refused, because a run whose
+# checkpoints are overlooked would begin anew.
+NAME = re.compile(r"step_(\d+)(\.ckpt)?")
 
 
 class CheckpointError(Exception):
@@ -46,7 +26,7 @@ class CheckpointError(Exception):
 
 
 class SaveError(CheckpointError):
-    """A checkpoint cannot be written; those that are there are untouched."""
+    """A checkpoint cannot be written. Earlier checkpoints are untouched."""
 
 
 class CheckpointWarning(UserWarning):
@@ -54,7 +34,7 @@ class CheckpointWarning(UserWarning):
 
 
 class Restored(NamedTuple):
-    """What was saved."""
+    """The contents of a checkpoint."""
 
     step: int
     state: Any
@@ -64,12 +44,16 @@ class Restored(NamedTuple):
 class Checkpoints:
     """The checkpoints of one run, in a directory of their own.
 
+    Each checkpoint is one file. It gets its name once it is complete and on disk, and it is used
+    only if its SHA-256 is right.
+
     **Arguments:**
 
-    - `directory`: where they are; made by the first save.
-    - `keep`: how many to keep, at least 1. Damaged ones do not count.
-    - `fingerprint`: a hash of the configuration. Checkpoints of another one are refused.
-    - `config`: the configuration itself, to tell how that of a refused checkpoint differs.
+    - `directory`: created by the first save.
+    - `keep`: the number of checkpoints to keep, at least 1. Damaged ones do not count.
+    - `fingerprint`: a hash of the configuration. Checkpoints with another one are refused.
+    - `config`: the configuration as plain data, from which an error names the settings that
+        differ.
     """
 
     def __init__(
@@ -83,137 +67,144 @@ class Checkpoints:
         if keep < 1:
             raise ValueError(f"`keep` must be at least 1, got {keep}.")
         self.directory = Path(directory)
-        self.keep = keep
-        self.fingerprint = fingerprint
-        self.config = None if config is None else plain(config)
-        # Not if somebody else is saving right now, and not if there is only permission to read.
-        with contextlib.suppress(OSError, atomic.Busy):
-            if atomic.leftovers(self.directory):
-                with atomic.exclusive(self.directory):
-                    pass
+        self.keep, self.fingerprint = keep, fingerprint
+        # As it will be read back: JSON makes lists of tuples.
+        self.config = json.loads(json.dumps(config or {}))
 
     def steps(self) -> list[int]:
-        """The steps of all undamaged checkpoints, in order. Reads all of their files."""
-        return sorted({step for step, _, path in self._entries() if _is_good(path)})
+        """The steps of all undamaged checkpoints, in ascending order. Reads every file."""
+        return self._newest()[::-1]
 
     def save(self, step: int, state: Any, *, info: dict[str, Any] | None = None) -> None:
-        """Save a state: when this returns, it is on disk and has been read back.
+        """Save a state. When this returns, the state is on disk and has been read back.
 
         **Arguments:**
 
-        - `step`: how far the run is; not before that of an undamaged checkpoint.
-        - `state`: a pytree. Arrays, keys and Python numbers are stored; other leaves, such as
-            functions, are not, and come from the template of `restore`.
-        - `info`: a dictionary of anything that JSON can hold.
+        - `step`: the number of steps made so far; not less than that of any undamaged checkpoint.
+        - `state`: a pytree. Arrays, keys and Python numbers are stored. Other leaves, such as
+            functions, come from the template of `restore`.
+        - `info`: a dictionary that JSON can hold.
         """
         if step < 0:
             raise ValueError(f"`step` must be at least 0, got {step}.")
         table, data = pack(state)
-        info = plain(info or {})
-        content = {
+        header = {
             "step": step,
             "fingerprint": self.fingerprint,
-            "config": info.get("config") if self.config is None else self.config,
-            "info": info,
-            "versions": _versions(),
+            "config": self.config,
+            "info": info or {},
             "leaves": table,
         }
+        content = encode(header, data)
         try:
-            atomic.make(self.directory)
-            with atomic.exclusive(self.directory):
-                self._refuse_conflict(step)
-                final = self.directory / atomic.new_name(self.directory, step)
-                with atomic.create(final) as path:
-                    write_bytes(path / STATE, data)
-                    write_manifest(path, content)
-                    read_manifest(path)
-                    if not np.array_equal(data, _read_state(path)):
-                        raise Damaged("what was read back is not what was written")
-                self._prune(final)
-        except atomic.Busy:
-            raise SaveError(f"Another process is saving to `{self.directory}`.") from None
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with self._locked():
+                for draft in drafts(self.directory):
+                    draft.unlink()
+                newest = self._newest(1)
+                if newest and newest[0] > step:
+                    raise CheckpointError(
+                        f"Step {step} is before step {newest[0]}, which is in `{self.directory}` "
+                        "already. Restore that to continue from there, or use another directory."
+                    )
+                with drafted(self.directory / f"step_{step:09d}.ckpt") as draft:
+                    draft.write_bytes(content)
+                    if draft.read_bytes() != content:
+                        raise Damaged("the file was read back with other contents")
+                self._prune()
         except (OSError, Damaged) as error:
-            reason = REASONS.get(getattr(error, "errno", None) or 0, str(error))
+            reason = getattr(error, "strerror", None) or error
             raise SaveError(
                 f"The checkpoint of step {step} could not be written to `{self.directory}`: "
                 f"{reason}. Earlier checkpoints are untouched."
             ) from error
 
-    def restore(self, template: Any) -> Restored | None:
-        """The newest undamaged checkpoint, or `None` if there are none at all.
+    def restore(self, template: Any, *, part: str = "") -> Restored | None:
+        """The newest undamaged checkpoint, or `None` if there is no checkpoint at all.
 
         **Arguments:**
 
-        - `template`: a state of the same structure, shapes and dtypes. Its arrays may be
+        - `template`: a pytree of the same structure, shapes and dtypes. Its arrays may be
             `jax.ShapeDtypeStruct`s.
+        - `part`: restore only the leaves below this path, such as `".arrays"` or `"[0]['x']"`.
+            `template` is then a template of that part.
         """
-        problems = []
-        for _, _, path in self._entries():
-            try:
-                manifest = read_manifest(path)
-                self._refuse_other_run(path, manifest)
-                check_files(path, manifest)
-                data = _read_state(path)
-            except Damaged as error:
-                problems.append(f"`{path}`: {error}")
-                continue
+        problems: list[str] = []
+        for header, data in self._undamaged(problems):
             for problem in problems:
                 warnings.warn(f"Skipped checkpoint {problem}.", CheckpointWarning, stacklevel=2)
-            if wrong := mismatches(template, manifest["leaves"]):
-                more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+            try:
+                state = unpack(template, header["leaves"], data, part)
+            except ValueError as error:
                 raise CheckpointError(
-                    f"`{path}` does not fit the template: {'; '.join(wrong[:5])}{more}."
-                )
-            state = unpack(template, manifest["leaves"], data)
-            return Restored(manifest["step"], state, manifest["info"])
+                    f"The checkpoint of step {header['step']} in `{self.directory}` does not fit "
+                    f"the template: {error}."
+                ) from None
+            return Restored(header["step"], state, header["info"])
         if problems:
             listed = "\n".join(f"- {problem}" for problem in problems)
             raise CheckpointError(
-                f"None of the checkpoints can be used:\n{listed}\nBring one back from a copy, or "
-                f"move `{self.directory}` out of the way to start anew."
+                f"None of the checkpoints can be used:\n{listed}\nRestore one from a backup, or "
+                f"move `{self.directory}` away to start from the beginning."
             )
         return None
 
-    def _entries(self) -> list[tuple[int, int, Path]]:
+    def _files(self) -> list[tuple[int, Path]]:
+        """Steps and files of all checkpoints, the newest first."""
         try:
-            return atomic.entries(self.directory)
+            matches = [(NAME.fullmatch(file.name), file) for file in self.directory.iterdir()]
+        except FileNotFoundError:
+            return []
         except OSError as error:
             raise CheckpointError(f"`{self.directory}` cannot be read: {error}.") from error
+        return sorted([(int(match[1]), file) for match, file in matches if match], reverse=True)
 
-    def _refuse_other_run(self, path: Path, manifest: dict[str, Any]) -> None:
-        if manifest["fingerprint"] == self.fingerprint:
-            return
-        config = manifest["config"]
-        known = isinstance(self.config, dict) and isinstance(config, dict)
-        different = list(differences(self.config, config)) if known else []
-        raise CheckpointError(
-            f"`{path}` belongs to another configuration, of fingerprint "
-            f"`{manifest['fingerprint']}` instead of `{self.fingerprint}`"
-            f"{': ' if different else ''}{'; '.join(different)}. Use that configuration, or "
-            "another directory."
-        )
+    def _newest(self, count: int | None = None) -> list[int]:
+        """The steps of the newest undamaged checkpoints, in descending order."""
+        return [header["step"] for header, _ in itertools.islice(self._undamaged([]), count)]
 
-    def _refuse_conflict(self, step: int) -> None:
-        """Whoever saves without having restored is about to lose one run or the other."""
-        for other, _, path in self._entries():
-            with contextlib.suppress(Damaged):
-                self._refuse_other_run(path, read_manifest(path))
-            if other > step and _is_good(path):
+    def _undamaged(self, problems: list[str]) -> Iterator[tuple[dict[str, Any], memoryview]]:
+        """Header and data of all undamaged checkpoints, the newest first.
+
+        What is wrong with the others is added to `problems`. A checkpoint of another
+        configuration is an error.
+        """
+        for _, file in self._files():
+            try:
+                header, data = decode(file.read_bytes())
+            except (OSError, Damaged) as error:
+                problems.append(f"`{file}`: {getattr(error, 'strerror', None) or error}")
+                continue
+            if header["fingerprint"] != self.fingerprint:
                 raise CheckpointError(
-                    f"Step {step} is before step {other}, which is in `{self.directory}` "
-                    "already. Restore that to go on from there, or use another directory."
+                    f"`{file}` belongs to another configuration: its fingerprint is "
+                    f"`{header['fingerprint']}` instead of `{self.fingerprint}`. "
+                    f"{'; '.join(_differences(self.config, header['config']))}. "
+                    "Use that configuration, or another directory."
                 )
+            yield header, data
 
-    def _prune(self, new: Path) -> None:
-        """Delete what is behind the newest good ones."""
-        good, superfluous = set(), []
-        for step, _, path in self._entries():
-            if len(good) >= self.keep or step in good:
-                superfluous.append(path)
-            elif path == new or _is_good(path):
-                good.add(step)
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Refuse to write while another process does. The lock ends with the process."""
+        with open(self.directory / ".lock", "a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SaveError(f"Another process is saving to `{self.directory}`.") from None
+            except OSError:
+                pass  # Some network file systems have no locks.
+            yield
+
+    def _prune(self) -> None:
+        """Delete all checkpoints before the newest `keep` undamaged ones."""
+        newest = self._newest(self.keep)
+        if len(newest) < self.keep:
+            return
         try:
-            atomic.discard(superfluous)
+            for step, file in self._files():
+                if step < newest[-1]:
+                    file.unlink()
         except OSError as error:
             warnings.warn(
                 f"Old checkpoints in `{self.directory}` could not be deleted: {error}.",
@@ -222,27 +213,11 @@ class Checkpoints:
             )
 
 
-def _read_state(path: Path) -> np.ndarray:
-    try:
-        return read_bytes(path / STATE)
-    except ImportError:
-        raise
-    except Exception as error:
-        raise Damaged(f"orbax cannot read it: {error}") from error
-
-
-def _is_good(path: Path) -> bool:
-    with contextlib.suppress(Damaged):
-        check_files(path, read_manifest(path))
-        return True
-    return False
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for name in ("taynode", "jax", "jaxlib", "numpy", "orbax-checkpoint", "tensorstore"):
-        # A checkout on the path is not known to be of any version.
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    return versions
+def _differences(here: Any, there: Any, name: str = "") -> Iterator[str]:
+    """The settings in which two configurations differ, in words."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        for key in dict.fromkeys([*here, *there]):
+            inner = f"{name}.{key}" if name else str(key)
+            yield from _differences(here.get(key, "(unset)"), there.get(key, "(unset)"), inner)
+    elif here != there:
+        yield f"`{name}` is {here!r} here and {there!r} there"

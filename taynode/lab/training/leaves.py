@@ -1,4 +1,4 @@
-"""A state as bytes and a table that tells what they mean; and back again, bit for bit."""
+"""Pytrees as bytes with a table of their leaves, and back again, bit for bit."""
 
 from typing import Any
 
@@ -12,72 +12,67 @@ import numpy as np
 SCALARS = (bool, int, float, complex)
 ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)
 
+# Leaves by their path, such as `.arrays.weight` or `[0]['x']`.
 Table = dict[str, dict[str, Any]]
 
 
-def pack(state: Any) -> tuple[Table, np.ndarray]:
-    """What is known of each leaf, by its path, and the bytes of all arrays.
+def pack(state: Any) -> tuple[Table, bytes]:
+    """The table of a state's leaves, and the bytes of its arrays.
 
-    Python numbers go into the table. Leaves that are no data, such as functions, are left out.
+    Python numbers are stored in the table. Leaves that hold no data, such as functions, are not
+    stored.
     """
     table: Table = {}
-    parts, offset = [], 0
+    data = bytearray()
     for path, leaf in jtu.tree_leaves_with_path(state):
-        kind = _describe(leaf)
-        if kind is None:
+        if (kind := _describe(leaf)) is None:
             continue
         name = jtu.keystr(path)
         if name in table:
             raise ValueError(f"Two leaves of the state have the same path, `{name}`.")
         entry = table[name] = {"type": kind}
         if type(leaf) in SCALARS:
-            entry["value"] = [leaf.real, leaf.imag] if type(leaf) is complex else leaf
+            entry["value"] = str(leaf) if type(leaf) is complex else leaf
             continue
-        if isinstance(leaf, jax.ShapeDtypeStruct):
-            raise TypeError(f"Leaf `{name}` of the state has a shape but no values.")
         if _is_key(leaf):
             entry["key"] = str(jr.key_impl(leaf))
             leaf = jr.key_data(leaf)
         array = np.asarray(leaf)
         if array.dtype.hasobject:
-            raise TypeError(f"Leaf `{name}` of the state holds Python objects, not numbers.")
-        entry.update(offset=offset, size=array.nbytes)
-        parts.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-        offset += array.nbytes
-    # Never empty, since orbax does not store nothing.
-    return table, np.concatenate([*parts, np.zeros(1, np.uint8)])
+            raise TypeError(f"Leaf `{name}` of the state must hold numbers, got {leaf!r}.")
+        entry["offset"] = len(data)
+        data += array.tobytes()
+    return table, bytes(data)
 
 
-def mismatches(template: Any, table: Table) -> list[str]:
-    """In words, how the leaves of a template differ from those of a checkpoint."""
-    expected = {jtu.keystr(path): _describe(x) for path, x in jtu.tree_leaves_with_path(template)}
-    expected = {name: kind for name, kind in expected.items() if kind is not None}
-    found = {name: entry["type"] for name, entry in table.items()}
-    return [
+def unpack(template: Any, table: Table, data: memoryview, part: str = "") -> Any:
+    """The template, filled with the data of the leaves below the path `part`.
+
+    Raises a `ValueError` that names the leaves which differ in type or shape.
+    """
+    leaves = [(part + jtu.keystr(path), leaf) for path, leaf in jtu.tree_leaves_with_path(template)]
+    expected = {name: kind for name, leaf in leaves if (kind := _describe(leaf)) is not None}
+    found = {name: entry["type"] for name, entry in table.items() if _is_below(name, part)}
+    wrong = [
         f"leaf `{name or '(the whole state)'}`: expected {expected.get(name, 'no such leaf')}, "
         f"found {found.get(name, 'no such leaf')}"
         for name in dict.fromkeys([*expected, *found])
         if expected.get(name) != found.get(name)
     ]
+    if wrong:
+        more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+        raise ValueError("; ".join(wrong[:5]) + more)
+    filled = [_fill(leaf, table[name], data) if name in found else leaf for name, leaf in leaves]
+    return jtu.tree_unflatten(jtu.tree_structure(template), filled)
 
 
-def unpack(template: Any, table: Table, data: np.ndarray) -> Any:
-    """The template with all data from a checkpoint; there must be no `mismatches`."""
-
-    def fill(path, leaf):
-        entry = table.get(jtu.keystr(path))
-        if entry is None:
-            return leaf
-        if "value" in entry:
-            return complex(*entry["value"]) if type(leaf) is complex else entry["value"]
-        part = data[entry["offset"] : entry["offset"] + entry["size"]]
-        return _like(leaf, part, entry.get("key"))
-
-    return jtu.tree_map_with_path(fill, template)
+def _is_below(name: str, part: str) -> bool:
+    # `.arrays_copy` is not below `.arrays`.
+    return name.startswith(part) and name[len(part) :][:1] in ("", ".", "[")
 
 
 def _describe(leaf: Any) -> str | None:
-    """The type of a leaf in words, such as `float32[2,3]`; `None` if it is no data."""
+    """The type of a leaf in words, such as `float32[2,3]`; `None` if it holds no data."""
     if type(leaf) in SCALARS:
         return f"Python {type(leaf).__name__}"
     if isinstance(leaf, ARRAYS):
@@ -89,24 +84,20 @@ def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _like(leaf: Any, data: np.ndarray, key: str | None) -> Any:
-    """Bytes in the form of a leaf of the template."""
-    if key is not None:
-        like = jr.key_data(jr.key(0, impl=key))
-        array = data.view(like.dtype).reshape(*leaf.shape, *like.shape)
-    else:
-        array = data.view(leaf.dtype).reshape(leaf.shape)
-    # A copy: what shares memory with NumPy cannot be donated to JAX.
-    if isinstance(leaf, np.generic):
-        return array[()].copy()
-    if isinstance(leaf, np.ndarray):
-        return array.copy()
+def _fill(leaf: Any, entry: dict[str, Any], data: memoryview) -> Any:
+    """A leaf of the same kind as that of the template, with the stored value."""
+    if "value" in entry:
+        return type(leaf)(entry["value"])
+    stored = jax.eval_shape(jr.key_data, leaf) if _is_key(leaf) else leaf
+    array = np.ndarray(stored.shape, stored.dtype, data, entry["offset"])
+    if isinstance(leaf, np.ndarray | np.generic):
+        return array.copy() if isinstance(leaf, np.ndarray) else array[()]
+    # A copy, too: arrays that share memory with NumPy cannot be donated.
     result = jnp.array(array)
-    if key is not None:
-        result = jr.wrap_key_data(result, impl=key)
-    if isinstance(leaf, jax.ShapeDtypeStruct):
-        return result if leaf.sharding is None else jax.device_put(result, leaf.sharding)
-    if getattr(leaf, "weak_type", False):  # keys have none
-        # Or promotion would take another way. An update keeps the type of what is updated.
+    if _is_key(leaf):
+        result = jr.wrap_key_data(result, impl=entry["key"])
+    elif isinstance(leaf, jax.Array) and leaf.weak_type:
+        # An update keeps the weak type, which decides how dtypes are promoted.
         result = leaf.at[...].set(result)
-    return jax.device_put(result, leaf.sharding) if leaf.committed else result
+    committed = getattr(leaf, "committed", True)
+    return jax.device_put(result, leaf.sharding if committed else None)

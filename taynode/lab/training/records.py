@@ -105,32 +105,51 @@ def _complete_rows(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_json(file: Path, value: Any) -> None:
-    """Write a file at once or not at all."""
+    """Replace the contents of a file by JSON, in one step."""
     replace_text(file, json.dumps(value, indent=2) + "\n")
 
 
 def replace_text(file: Path, text: str) -> None:
-    """Replace a file's contents at once or not at all."""
-    with naming(file), drafted(file) as draft, open(draft, "w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
+    """Replace the contents of a file, in one step."""
+    with drafted(file) as draft:
+        draft.write_text(text)
 
 
 @contextlib.contextmanager
 def drafted(file: Path) -> Iterator[Path]:
-    """A file to be written, which then takes the place of another; no other process uses it."""
+    """Replace a file in one step, by writing to the path that this context manager gives.
+
+    The new contents are on disk when the context is left. If it is left by an error, or if the
+    process is killed, the old contents stay.
+    """
     draft = file.with_name(f".{file.stem}.{os.getpid()}.tmp{file.suffix}")
     try:
-        yield draft
-        os.replace(draft, file)
+        with naming(file):
+            yield draft
+            _sync(draft)
+            os.replace(draft, file)
+            _sync(file.parent)
     finally:
         draft.unlink(missing_ok=True)
 
 
+def drafts(directory: Path) -> list[Path]:
+    """The drafts in a directory: left behind by killed processes, or being written just now."""
+    return list(directory.glob(".*.tmp*"))
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 @contextlib.contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Name a file in errors that do not: those of a full disk, when it is written."""
+    """Add the name of a file to errors that lack it, such as that of a full disk."""
     try:
         yield
     except OSError as error:

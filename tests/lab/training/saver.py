@@ -1,31 +1,18 @@
 """Saves checkpoints until it is killed: a process of its own for `test_checkpoint_kills.py`.
 
-saver.py forever DIRECTORY    prints each step when it is safe, until somebody kills it
-saver.py each DIRECTORY       kills itself at each call of the file system in turn
+saver forever DIRECTORY    for each line of input, prints each step once it is saved, until killed
+saver calls DIRECTORY      is killed at each call of the file system in turn
+saver bytes DIRECTORY      is killed while it writes, after more and more bytes
 """
 
 import os
+import resource
 import signal
 import sys
-import threading
-import types
-from pathlib import Path
-
-
-if __name__ == "__main__":
-    # Bare packages: importing all of them would take longer than the test.
-    for name in ("taynode", "taynode.lab.training"):
-        package = types.ModuleType(name)
-        package.__path__ = [str(Path(__file__).parents[2].joinpath(*name.split(".")))]
-        sys.modules[name] = package
 
 import numpy as np
-import orbax.checkpoint  # noqa: F401  now, so that the first save is as short as the others
 
 from taynode.lab.training.checkpoints import Checkpoints
-
-
-CALLS = ["open", "fsync", "mkdir", "rename", "replace", "unlink", "rmdir"]
 
 
 def state_of(step):
@@ -46,18 +33,25 @@ def say(*words):
     sys.stdout.flush()
 
 
+def in_child(function, *args):
+    """Call a function in a process of its own, and return the signal that killed it, if any."""
+    if (process := os.fork()) == 0:
+        function(*args)
+        os._exit(0)
+    status = os.waitpid(process, 0)[1]
+    if status and not os.WIFSIGNALED(status):
+        sys.exit("A save failed other than by being killed.")
+    return os.WTERMSIG(status)
+
+
 def forever(directory):
     for _ in sys.stdin:
-        if (process := os.fork()) == 0:
-            save_forever(directory)
-        if os.waitpid(process, 0)[1] != signal.SIGKILL:
-            sys.exit("A save failed other than by being killed.")
+        in_child(save_forever, directory)
         say("killed")
 
 
 def save_forever(directory):
-    """Tell each step that is safe on disk."""
-    signal.alarm(60)  # in case that there is nobody left to kill it
+    signal.alarm(60)  # in case that nobody is left to kill it
     checkpoints = Checkpoints(directory, fingerprint="test")
     restored = checkpoints.restore(state_of(0))
     step = 0 if restored is None else restored.step + 1
@@ -68,48 +62,55 @@ def save_forever(directory):
         step += 1
 
 
-def die_at(number):
-    """Die at a call of the file system, and before it takes place."""
-    lock, count = threading.Lock(), 0
+def die_at_call(number):
+    """Die before the given call of the file system. Python audits all of them, except `fsync`."""
+    count, fsync = 0, os.fsync
 
-    def dying(function):
-        def call(*args, **kwargs):
-            nonlocal count
-            with lock:
-                if count == number:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                count += 1
-            return function(*args, **kwargs)
+    def on_event(event, args):
+        nonlocal count
+        if event == "open" or event.startswith("os."):
+            if count == number:
+                signal.raise_signal(signal.SIGKILL)  # not `os.kill`, which is audited, too
+            count += 1
 
-        return call
+    def audited_fsync(descriptor):
+        on_event("os.fsync", ())
+        fsync(descriptor)
 
-    for name in CALLS:
-        setattr(os, name, dying(getattr(os, name)))
+    os.fsync = audited_fsync
+    sys.addaudithook(on_event)
 
 
-def each(directory):
-    """One process for each call: it tells what it finds, saves, and dies on the way."""
+def die_at_byte(number):
+    """Die when a file is about to exceed the given size."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (number, number))
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+
+
+def save_one(directory, die, number):
+    """Print what an earlier process has left, then save and die."""
+    checkpoints = Checkpoints(directory, fingerprint="test")
+    restored = checkpoints.restore(state_of(0))
+    step = restored.step
+    say(step, len(checkpoints.steps()), is_state_of(restored.state, step))
+    die(number)
+    checkpoints.save(step + 1, state_of(step + 1))
+
+
+def kill_at_each(directory, die, stride):
+    """Kill one process after another, each one later than the one before, until one survives."""
     for step in range(3):
-        if os.fork() == 0:
-            Checkpoints(directory, fingerprint="test").save(step, state_of(step))
-            os._exit(0)
-        assert os.wait()[1] == 0
-    number, status = 0, None
-    while status != 0:
-        if (process := os.fork()) == 0:
-            checkpoints = Checkpoints(directory, fingerprint="test")
-            restored = checkpoints.restore(state_of(0))
-            step = restored.step
-            say(number, step, len(checkpoints.steps()), is_state_of(restored.state, step))
-            die_at(number)
-            checkpoints.save(step + 1, state_of(step + 1))
-            os._exit(0)
-        status = os.waitpid(process, 0)[1]
-        if status not in (0, signal.SIGKILL):
-            sys.exit("A save failed other than by being killed.")
-        number += 1
+        Checkpoints(directory, fingerprint="test").save(step, state_of(step))
+    number = 0
+    while in_child(save_one, directory, die, number):
+        number += stride
     say("done")
 
 
 if __name__ == "__main__":
-    {"forever": forever, "each": each}[sys.argv[1]](sys.argv[2])
+    mode, directory = sys.argv[1:]
+    if mode == "forever":
+        forever(directory)
+    else:
+        kill_at_each(directory, *{"calls": (die_at_call, 1), "bytes": (die_at_byte, 9999)}[mode])

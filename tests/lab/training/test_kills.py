@@ -59,8 +59,8 @@ def is_running(out):
 
 def has_saved(out):
     """Whether there is a checkpoint of more than the beginning."""
-    steps = {path.name for path in out.glob("checkpoints/step_*[0-9]")}
-    return bool(steps - {"step_000000000"})
+    steps = {path.name for path in out.glob("checkpoints/step_*.ckpt")}
+    return bool(steps - {"step_000000000.ckpt"})
 
 
 def num_rows(out):
