@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .checkpoint_file import Damaged, decode, encode
-from .leaves import pack, unpack
+from .leaves import unpack
 from .records import drafted, drafts
+from .state_file import Damaged, decode, encode
 
 
 # Checkpoints of format 1 have no suffix. They are found and refused, because a run whose
@@ -68,7 +68,7 @@ class Checkpoints:
             raise ValueError(f"`keep` must be at least 1, got {keep}.")
         self.directory = Path(directory)
         self.keep, self.fingerprint = keep, fingerprint
-        # As it will be read back: JSON makes lists of tuples.
+        # As `restore` reads it from a file, where tuples have become lists.
         self.config = json.loads(json.dumps(config or {}))
 
     def steps(self) -> list[int]:
@@ -87,15 +87,13 @@ class Checkpoints:
         """
         if step < 0:
             raise ValueError(f"`step` must be at least 0, got {step}.")
-        table, data = pack(state)
         header = {
             "step": step,
             "fingerprint": self.fingerprint,
             "config": self.config,
             "info": info or {},
-            "leaves": table,
         }
-        content = encode(header, data)
+        content = encode(header, state)
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             with self._locked():

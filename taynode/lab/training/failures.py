@@ -1,17 +1,19 @@
-"""What went wrong in some steps, and why."""
+"""Stop a run whose steps fail, and name the likely cause."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .step import StepRecord
 
-# A loss that has grown to that many times its first size does not come back.
+
+# Training does not recover from a loss of this many times its first value.
 DIVERGED = 1e4
 
 
 class TrainingFailed(RuntimeError):
-    """Training cannot go on. The message names the step, the samples and a likely cause."""
+    """Training cannot continue. The message names the step, its samples and the likely cause."""
 
     def __init__(self, message: str, step: int):
         super().__init__(message)
@@ -19,14 +21,14 @@ class TrainingFailed(RuntimeError):
 
 
 class FailureCheck:
-    """Looks at the records of steps, and raises if one of them failed.
+    """Raises `TrainingFailed` if a step failed.
 
     **Arguments:**
 
-    - `num_steps`: how many there are in all.
-    - `first_loss`: before the first step.
-    - `indices`: tells which samples a step is made on.
-    - `place`: where checkpoints are.
+    - `num_steps`: the number of steps of the whole run.
+    - `first_loss`: the loss before the first step.
+    - `indices`: maps a step to the indices of its training samples.
+    - `place`: the directory of the checkpoints.
     """
 
     def __init__(
@@ -36,8 +38,8 @@ class FailureCheck:
         size = abs(first_loss) if np.isfinite(first_loss) else 0.0
         self.bound = DIVERGED * max(1.0, size)
 
-    def __call__(self, records: Any, first_step: int) -> None:
-        """Check the records of the steps from `first_step` on."""
+    def __call__(self, records: StepRecord, first_step: int) -> None:
+        """Check consecutive steps, of which `first_step` is the first."""
         finite = np.isfinite(records.loss) & np.isfinite(records.penalty)
         wrong = ~finite | ~np.isfinite(records.gradient) | (records.failed > 0)
         wrong |= records.loss > self.bound
@@ -45,7 +47,7 @@ class FailureCheck:
             return
         offset = int(np.argmax(wrong))
         step = first_step + offset
-        cause = self._cause(*(float(np.asarray(field)[offset]) for field in records))
+        cause = self._cause(StepRecord(*(float(np.asarray(field)[offset]) for field in records)))
         samples = np.asarray(self.indices(step))
         listed = ", ".join(map(str, samples[:5])) + (", ..." if len(samples) > 5 else "")
         raise TrainingFailed(
@@ -54,21 +56,13 @@ class FailureCheck:
             step,
         )
 
-    def _cause(
-        self,
-        loss: float,
-        penalty: float,
-        weight: float,
-        nfe: float,
-        failed: float,
-        gradient: float,
-    ) -> str:
-        del weight, gradient
-        if failed:
+    def _cause(self, record: StepRecord) -> str:
+        loss, penalty = record.loss, record.penalty
+        if record.failed:
             return (
-                f"the solver gave up after {nfe:.0f} evaluations; loosen the tolerance, raise "
-                "`max_steps` or the weight of the regularizer, lower the learning rate, or train "
-                "on a fixed grid"
+                f"the solver gave up after {record.nfe:.0f} evaluations; loosen the tolerance, "
+                "raise `max_steps` or the weight of the regularizer, lower the learning rate, or "
+                "train on a fixed grid"
             )
         if not np.isfinite(loss):
             return f"the loss is {loss}; lower the learning rate, or take more steps on the grid"
@@ -77,6 +71,6 @@ class FailureCheck:
         if not np.isfinite(penalty):
             return f"the penalty is {penalty}; lower its order, or use double precision"
         return (
-            "the gradient is not finite although the loss is; use double precision, or clip it "
-            "with `optimizer.clip`"
+            "the gradient is not finite although the loss is; use double precision, or clip "
+            "gradients with `optimizer.clip`"
         )

@@ -1,29 +1,28 @@
-"""Ctrl-C as a wish."""
+"""Stop cleanly on Ctrl-C."""
 
 import signal
 from typing import Any
 
 
 class Interruption:
-    """Turns Ctrl-C into a wish to stop after the current steps; a second one stops at once."""
+    """Turns Ctrl-C into a request to stop. A second Ctrl-C raises `KeyboardInterrupt`."""
 
     def __init__(self):
-        self.asked = False
+        self.requested = False
         self.previous: Any = None
 
     def __enter__(self) -> "Interruption":
         try:
-            self.previous = signal.signal(signal.SIGINT, self._ask)
-        except ValueError:  # not in the main thread, where signals arrive
-            self.previous = None
+            self.previous = signal.signal(signal.SIGINT, self._request)
+        except ValueError:
+            pass  # Only the main thread receives signals.
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self.previous is not None:
             signal.signal(signal.SIGINT, self.previous)
 
-    def _ask(self, number: int, frame: Any) -> None:
-        del number, frame
-        if self.asked:
+    def _request(self, *_: Any) -> None:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True

@@ -15,17 +15,17 @@ from .running import Training
 
 
 CHECKPOINT_SECONDS = 20.0
-# Nothing is known of steps before all of a block are done; Ctrl-C waits for that, too.
+# Steps run in blocks. Their results are seen, and Ctrl-C takes effect, at the end of a block.
 BLOCK_SECONDS, MAX_BLOCK = 1.0, 50
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was stopped by Ctrl-C, with a checkpoint."""
+    """Training was stopped by Ctrl-C. Its state has been saved."""
 
 
 @dataclasses.dataclass
 class Progress:
-    """What is told to whoever watches: numbers of the last steps; a row after an evaluation."""
+    """The progress of a run: means over the last block of steps, and the row of an evaluation."""
 
     step: int
     num_steps: int
@@ -45,20 +45,21 @@ def train(
     on_progress: Callable[[Progress], None] | None = None,
     on_finish: Callable[[Training, Path], None] | None = None,
 ) -> RunDirectory:
-    """Train, recording to a directory; goes on from its newest checkpoint with `resume`.
+    """Train, and record the run in a directory.
 
-    A run that is stopped, by whatever means, and resumed ends in the same parameters, bit for bit,
-    as one that was not. Ctrl-C stops it after a step, with a checkpoint.
+    Ctrl-C stops the run after the current block of steps, and saves a checkpoint. A run that was
+    stopped in any way, even by a kill, and then resumed ends with the same parameters, bit for
+    bit, as one that was not stopped.
 
     **Arguments:**
 
     - `config`: all settings, such as `task.defaults("laptop")`.
-    - `task`: what to train, an `AbstractTask`.
-    - `out`: a directory for the run.
-    - `resume`: go on with the run that is there.
-    - `on_progress`: called with a `Progress` every second or so.
-    - `on_finish`: called with the finished run and its directory before it counts as finished,
-        such as `taynode.lab.report.record.record_samples`.
+    - `task`: the `AbstractTask` to train.
+    - `out`: the directory of the run.
+    - `resume`: continue the run in `out` from its newest checkpoint, if there is one.
+    - `on_progress`: called with a `Progress` about once a second.
+    - `on_finish`: called with the training and its directory just before the status becomes
+        `finished`. For example, `taynode.lab.report.record.record_samples`.
     """
     directory = RunDirectory(out)
     if directory.exists() and not resume:
@@ -71,8 +72,8 @@ def train(
         directory.create(config, task.data_label, training.data_digest)
     elif directory.environment().get("data_digest") not in (None, training.data_digest):
         raise CheckpointError(
-            f"The run in {directory.path} was begun on other data than there is now. Bring that "
-            "back to go on with it, or begin another."
+            f"The run in {directory.path} was begun on other data than there is now. Restore that "
+            "data to continue the run, or start another run."
         )
     checkpoints = Checkpoints(
         directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
@@ -103,17 +104,17 @@ def train(
 
 
 def _check_rows(directory: RunDirectory, expected: list[int]) -> None:
-    """Whether all evaluations before a checkpoint are there, as they were when it was made."""
+    """Raise an error unless the metrics hold exactly the evaluations up to the checkpoint."""
     if (found := [row["step"] for row in directory.rows()]) != expected:
         lost = ", ".join(str(s) for s in expected if s not in found) or "none"
         raise CheckpointError(
             f"{directory.path / METRICS} is damaged: it lacks the evaluations of steps {lost}. "
-            "Bring it back from a copy, or begin another run."
+            "Restore it from a backup, or start another run."
         )
 
 
 class _Loop:
-    """Steps, evaluations and checkpoints, in their order."""
+    """The order of steps, evaluations and checkpoints."""
 
     def __init__(
         self,
@@ -128,21 +129,21 @@ class _Loop:
         self.has_penalty = regularizer.name != "none" and regularizer.quadrature != "backward"
 
     def run(self, step: int | None, interruption: Interruption) -> None:
-        """From a step to the end; from before the first evaluation if there is no step yet."""
+        """Train from a step to the end; `None` means that not even step 0 has been evaluated."""
         training = self.training
         total = training.num_steps
         if step is None:
             step = 0
             row = self._evaluate(step)
             self._save(step)
-            self._tell(Progress(0, total, row["train_loss"], None, row["train_nfe"], 0.0, row))
+            self._notify(Progress(0, total, row["train_loss"], None, row["train_nfe"], 0.0, row))
         first_loss = self.directory.rows()[0]["train_loss"]
         check = FailureCheck(total, first_loss, training.indices, self.directory.checkpoints)
         if step < total:
             training.warm_up()
         saved, saved_at, block = step, time.perf_counter(), 1
         while step < total:
-            if interruption.asked:
+            if interruption.requested:
                 if saved != step:
                     self._save(step)
                 raise Interrupted(f"Stopped at step {step} of {total}; go on with `--resume`.")
@@ -158,7 +159,7 @@ class _Loop:
                 saved, saved_at = step, time.perf_counter()
             penalty = float(records.penalty.mean()) if self.has_penalty else None
             means = float(records.loss.mean()), penalty, float(records.nfe.mean())
-            self._tell(Progress(step, total, *means, seconds / count, row))
+            self._notify(Progress(step, total, *means, seconds / count, row))
 
     def _evaluate(self, step: int) -> dict[str, Any]:
         row = self.training.row(step)
@@ -170,6 +171,6 @@ class _Loop:
         info = {name: getattr(self.training, name) for name in times}
         self.checkpoints.save(step, self.training.saved, info=info)
 
-    def _tell(self, progress: Progress) -> None:
+    def _notify(self, progress: Progress) -> None:
         if self.on_progress is not None:
             self.on_progress(progress)

@@ -1,4 +1,4 @@
-"""What is known of a run, on disk: plain files that any tool reads."""
+"""The files of a run, in formats that any tool reads, and how files are replaced in one step."""
 
 import contextlib
 import json
@@ -19,11 +19,11 @@ class RunDirectory:
     """A directory with the files of a run.
 
     - `config.json`: all settings.
-    - `environment.json`: versions, and the machine.
-    - `metrics.jsonl`: a row for each evaluation.
-    - `status.json`: its `state` is `running`, `stopped` (by Ctrl-C), `failed` (the `message` says
-        why) or `finished`.
-    - `samples.npz`: of a finished run, see `taynode.lab.report.samples`.
+    - `environment.json`: versions of packages, the machine, and a hash of the data.
+    - `metrics.jsonl`: one row per evaluation.
+    - `status.json`: `state` is `running`, `stopped` (by Ctrl-C), `failed` (`message` says why) or
+        `finished`.
+    - `samples.npz`: only in a finished run; see `taynode.lab.report.samples`.
     - `checkpoints/`: see `taynode.lab.training.checkpoints`.
     """
 
@@ -32,23 +32,23 @@ class RunDirectory:
 
     @property
     def checkpoints(self) -> Path:
-        """Where checkpoints are."""
+        """The directory of the checkpoints."""
         return self.path / "checkpoints"
 
     def create(self, config: TrainConfig, data_label: str = "", data_digest: str = "") -> None:
-        """Store the configuration, what is special about the data, and by what it is known."""
+        """Create the directory with `config.json` and `environment.json`."""
         self.path.mkdir(parents=True, exist_ok=True)
         data = {"data": data_label, "data_digest": data_digest}
         write_json(self.path / ENVIRONMENT, environment() | data)
-        # Last, since a run is there when this file is.
+        # Last, because `exists` looks for this file.
         write_json(self.path / CONFIG, to_dict(config))
 
     def exists(self) -> bool:
-        """Whether there is a run."""
+        """Whether the directory holds a run."""
         return (self.path / CONFIG).exists()
 
     def config(self) -> TrainConfig:
-        """The configuration of the run."""
+        """The contents of `config.json`."""
         file = self.path / CONFIG
         if not file.exists():
             raise ConfigError(f"{self.path} is not a run: it has no {CONFIG}.")
@@ -58,29 +58,38 @@ class RunDirectory:
             raise ConfigError(f"{file} is not readable as JSON: {error}.") from None
 
     def set_status(self, state: str, *, step: int | None = None, message: str = "") -> None:
-        """Tell how the run is doing."""
+        """Write `status.json`."""
         write_json(self.path / STATUS, {"state": state, "step": step, "message": message})
 
     def status(self) -> dict[str, Any]:
-        """How the run is doing, see above; empty if nobody knows."""
-        try:
-            return json.loads((self.path / STATUS).read_text())
-        except (OSError, json.JSONDecodeError):
-            return {}
+        """The contents of `status.json`; empty if it is missing or damaged."""
+        return self._read(STATUS)
 
     def environment(self) -> dict[str, Any]:
-        """Versions, machine and data of the run; empty if nobody knows."""
+        """The contents of `environment.json`; empty if it is missing or damaged."""
+        return self._read(ENVIRONMENT)
+
+    def _read(self, name: str) -> dict[str, Any]:
         try:
-            return json.loads((self.path / ENVIRONMENT).read_text())
-        except (OSError, json.JSONDecodeError):
+            return json.loads((self.path / name).read_text())
+        except (OSError, ValueError):
             return {}
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows of the metrics; a last line cut off by a kill is left out."""
-        return list(_complete_rows(self.path / METRICS))
+        """The rows of the metrics, up to the first one that is damaged.
+
+        A kill may have cut off the last one.
+        """
+        file = self.path / METRICS
+        lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+        rows = []
+        with contextlib.suppress(json.JSONDecodeError):
+            for line in lines:
+                rows.append(json.loads(line))
+        return rows
 
     def append(self, row: dict[str, Any]) -> None:
-        """Add a row, durably."""
+        """Add a row to the metrics. It is on disk when this returns."""
         file = self.path / METRICS
         with naming(file), open(file, "a") as stream:
             stream.write(json.dumps(row) + "\n")
@@ -88,20 +97,10 @@ class RunDirectory:
             os.fsync(stream.fileno())
 
     def truncate(self, step: int) -> None:
-        """Forget rows behind a step: a run that goes on from there writes them again."""
+        """Delete the rows after a step. A run that continues from there writes them again."""
         rows = [row for row in self.rows() if row["step"] <= step]
         text = "".join(json.dumps(row) + "\n" for row in rows)
         replace_text(self.path / METRICS, text)
-
-
-def _complete_rows(file: Path) -> Iterator[dict[str, Any]]:
-    if not file.exists():
-        return
-    for line in file.read_text(errors="replace").splitlines():
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError:
-            return
 
 
 def write_json(file: Path, value: Any) -> None:
@@ -159,7 +158,7 @@ def naming(file: Path) -> Iterator[None]:
 
 
 def environment() -> dict[str, str]:
-    """On what a run was made."""
+    """The versions of packages, and the machine."""
     from importlib.metadata import version
 
     import jax

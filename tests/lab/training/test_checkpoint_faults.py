@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from taynode.lab.training import checkpoint_file
+from taynode.lab.training import state_file
 from taynode.lab.training.checkpoints import CheckpointError, Checkpoints, CheckpointWarning
 
 
@@ -150,7 +150,7 @@ def test_damaged_one_is_replaced_when_its_step_comes_again(tmp_path):
 
 def test_unknown_format(tmp_path, monkeypatch):
     save_all(tmp_path, [1])
-    monkeypatch.setattr(checkpoint_file, "FORMAT", 3)
+    monkeypatch.setattr(state_file, "FORMAT", 3)
     with pytest.raises(CheckpointError, match="format 2, but only format 3 is supported"):
         checkpoints_of(tmp_path).restore(TEMPLATE)
 
