@@ -1,6 +1,7 @@
 """A task of one's own, for `taynode train own_task:Spiral --regularizer r3 --weight 1e-3` here."""
 
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 
 from taynode.lab import AbstractTask, Batch, Data, OptimizerConfig, Outcome, TrainConfig
@@ -28,7 +29,8 @@ class Spiral(AbstractTask):
         return Data(train=two_spirals(1000, seed=0), test=two_spirals(300, seed=1))
 
     def model(self, key):
-        field = ConcatSquashMLP((2, 32, 32, 2), jnp.tanh, key=key)
+        field_key, key = jr.split(key)
+        field = ConcatSquashMLP((2, 32, 32, 2), jnp.tanh, key=field_key)
         return NeuralODEClassifier(2, 32, 2, vector_field=field, key=key)
 
     def loss(self, model, batch, solve, key):

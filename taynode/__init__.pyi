@@ -13,6 +13,7 @@ from .quadrature import (
     AbstractQuadrature as AbstractQuadrature,
     Augmented as Augmented,
     Backward as Backward,
+    PerRow as PerRow,
     Sampled as Sampled,
 )
 from .quadrature.regularized import regularized as regularized, StateNorm as StateNorm

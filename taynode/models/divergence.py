@@ -1,4 +1,4 @@
-"""The divergence of a vector field, which tells how a flow changes densities."""
+"""The divergence of a vector field, by which a flow changes densities."""
 
 import abc
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Key
-from ..regularizers.jacobian import DISTRIBUTIONS
+from ..noise import check_noise, draw_direction
 
 
 class AbstractDivergence(eqx.Module):
@@ -21,7 +21,7 @@ class AbstractDivergence(eqx.Module):
 
     @abc.abstractmethod
     def draw(self, z: Any, key: Key | None) -> Any:
-        """What is drawn once per solve, for a state like `z`; nothing if there is no chance."""
+        """The random numbers of a solve, one row for each row of `z`; `None` if deterministic."""
 
     @abc.abstractmethod
     def __call__(
@@ -34,7 +34,7 @@ class ExactDivergence(AbstractDivergence):
     """The trace itself: one product with the Jacobian per dimension, all in one batch."""
 
     def draw(self, z: Any, key: Key | None) -> None:
-        """Nothing."""
+        """`None`: the trace is deterministic."""
         del z, key
 
     def __call__(
@@ -55,7 +55,9 @@ class ExactDivergence(AbstractDivergence):
 
 
 class HutchinsonDivergence(AbstractDivergence):
-    r"""An unbiased estimate, $\varepsilon^\top J \varepsilon$, from one random direction per solve.
+    r"""An unbiased estimate, $\varepsilon^\top J \varepsilon$, one random direction a sample.
+
+    The directions are drawn once per solve and held fixed during it.
 
     **Arguments:**
 
@@ -65,39 +67,32 @@ class HutchinsonDivergence(AbstractDivergence):
     noise: str = eqx.field(static=True, default="rademacher")
 
     def __check_init__(self):
-        if self.noise not in DISTRIBUTIONS:
-            raise ValueError(f"`noise` must be one of {list(DISTRIBUTIONS)}, got {self.noise!r}.")
+        check_noise(self.noise)
 
     def draw(self, z: Any, key: Key | None) -> Any:
-        """The direction."""
+        """A random direction for each sample."""
         if key is None:
             raise ValueError(
                 "`HutchinsonDivergence` draws a random direction, so the flow needs `key=`; pass "
                 "for example `key=jax.random.key(0)`, or use `ExactDivergence()`."
             )
-        return DISTRIBUTIONS[self.noise](key, z.shape, z.dtype)
+        return draw_direction(self.noise, z, key)
 
     def __call__(
         self, field: Callable[[Any], Any], z: Any, noise: Any, num_axes: int
     ) -> tuple[Any, Any]:
         """The slope at `z`, and its divergence for each sample."""
         slope, product = self.product(field, z, noise)
-        return slope, self.trace(product, z, noise, num_axes)
+        return slope, self.trace(product, noise, num_axes)
 
     def product(self, field: Callable[[Any], Any], z: Any, noise: Any) -> tuple[Any, Any]:
         """The slope at `z`, and the product of the direction with the Jacobian."""
         slope, transpose = jax.vjp(field, z)
-        return slope, transpose(_like(noise, z))[0]
+        return slope, transpose(noise)[0]
 
-    def trace(self, product: Any, z: Any, noise: Any, num_axes: int) -> Any:
-        """The divergence, from such a product."""
-        return jnp.sum(product * _like(noise, z), axis=tuple(range(-num_axes, 0)))
-
-
-def _like(noise: Any, z: Any) -> Any:
-    """The directions of a state, which may be some rows of that for which they were drawn."""
-    # Directions do not depend on samples, so those of the first ones serve for any of them.
-    return noise if noise.shape == z.shape else noise[: len(z)]
+    def trace(self, product: Any, noise: Any, num_axes: int) -> Any:
+        """The divergence for each sample, from the result of `product`."""
+        return jnp.sum(product * noise, axis=tuple(range(-num_axes, 0)))
 
 
 def _split(z: Any, num_axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

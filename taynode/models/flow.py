@@ -5,53 +5,52 @@ from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
 
-from .._types import Args, Key, Scalar, VectorField
+from .._types import Key, Scalar, VectorField
+from ..quadrature import PerRow
+from ..regularizers.jacobian import SharedProduct
 from .divergence import AbstractDivergence, ExactDivergence, HutchinsonDivergence
 from .solve import Solve
 
 
 class FlowField(eqx.Module):
-    """What moves a sample and its log-density: the vector field and minus its divergence.
+    """The vector field of samples and their log-densities: minus the divergence moves the latter.
 
-    `args` is what the divergence has drawn.
+    `args` is `tn.PerRow(noise)`, where `noise` are the random numbers of the divergence, which
+    differ from sample to sample; `None` for a deterministic divergence.
     """
 
     vector_field: VectorField
     divergence: AbstractDivergence
     num_axes: int = eqx.field(static=True)
 
-    def __call__(self, t: Scalar, y: tuple[Any, Any], args: Args) -> tuple[Any, Any]:
+    def __call__(self, t: Scalar, y: tuple[Any, Any], args: PerRow) -> tuple[Any, Any]:
         """The slope of the pair."""
         z, _ = y
-        slope, divergence = self.divergence(self._at(t), z, args, self.num_axes)
+        slope, divergence = self.divergence(self._at(t), z, args.value, self.num_axes)
         return slope, -divergence
 
-    def jacobian_product(
-        self, t: Scalar, y: tuple[Any, Any], args: Args, direction: tuple[Any, Any]
-    ) -> tuple[tuple[Any, Any], Any]:
-        """The slope, and the product of a random direction with the Jacobian of the samples.
+    def jacobian_product(self, t: Scalar, y: tuple[Any, Any], args: PerRow) -> SharedProduct | None:
+        """The product of the divergence's direction with the Jacobian of the samples.
 
-        The direction is that of the divergence, if it has one: both then share one product.
+        `tn.JacobianFrobenius` then needs no product of its own.
         """
+        if not isinstance(self.divergence, HutchinsonDivergence):
+            return None
         z, _ = y
-        divergence = self.divergence
-        if isinstance(divergence, HutchinsonDivergence):
-            slope, product = divergence.product(self._at(t), z, args)
-            return (slope, -divergence.trace(product, z, args, self.num_axes)), product
-        _, transpose = jax.vjp(self._at(t), z)
-        return self(t, y, args), transpose(direction[0])[0]
+        slope, product = self.divergence.product(self._at(t), z, args.value)
+        change = -self.divergence.trace(product, args.value, self.num_axes)
+        return SharedProduct((slope, change), z, product, self.divergence.noise)
 
     def _at(self, t: Scalar) -> Any:
         return lambda z: self.vector_field(t, z, None)
 
 
 def sample_part(y: tuple[Any, Any]) -> Any:
-    """Of the state of a flow, the samples; to be charged without their log-densities."""
+    """The samples in the state of a flow, without their log-densities: a `where=` for flows."""
     return y[0]
 
 
@@ -100,7 +99,7 @@ class ContinuousFlow(eqx.Module):
         noise_key, key = (None, None) if key is None else jr.split(key)
         noise = self.divergence.draw(x, noise_key)
         y0 = x, jnp.zeros(len(x), x.dtype)
-        solution = (solve or Solve())(self.field, y0, noise, key=key)
+        solution = (solve or Solve())(self.field, y0, PerRow(noise), key=key)
         z, change = (y[-1] for y in solution.ys)
         return self.base_log_prob(z) - change, solution
 
@@ -129,7 +128,7 @@ class ContinuousFlow(eqx.Module):
 
     @property
     def field(self) -> FlowField:
-        """What moves the pair of samples and log-densities."""
+        """The vector field of the pair of samples and log-densities."""
         return FlowField(self.vector_field, self.divergence, len(self.event_shape))
 
     def base_log_prob(self, z: Any) -> Any:

@@ -73,33 +73,6 @@ def split_end(solution: dfx.Solution) -> tuple[dfx.Solution, Scalar, Y]:
     return with_fields(solution, ts=ts, ys=ys), t_end, y_end
 
 
-def check_rows(problem: Problem, axis: int) -> int:
-    """How many rows a joint batch has; refuses what is none."""
-    sizes = set()
-    for path, leaf in jtu.tree_leaves_with_path(problem.y0):
-        if not -leaf.ndim <= axis < leaf.ndim:
-            raise ValueError(
-                f"`batch_axis={axis}` does not exist in `y0{jtu.keystr(path)}`, which has shape "
-                f"{leaf.shape}. All leaves of a joint batch must have it."
-            )
-        sizes.add(leaf.shape[axis])
-    if len(sizes) != 1:
-        raise ValueError(
-            f"`batch_axis={axis}` has different sizes in the leaves of `y0`: {sorted(sizes)}."
-        )
-    row = jtu.tree_map(lambda y: jnp.take(y, jnp.array([0]), axis=axis), problem.y0)
-    slope = eqx.filter_eval_shape(problem.terms.vector_field, problem.t0, row, problem.args)
-    shapes = lambda tree: [jnp.shape(x) for x in jtu.tree_leaves(tree)]
-    fits = lambda a, b: jnp.broadcast_shapes(a, b) == b
-    if not all(map(fits, shapes(slope), shapes(row))):
-        raise ValueError(
-            f"`batch_axis={axis}` evaluates the vector field on one row at a time, and for a row "
-            f"of shapes {shapes(row)} it returns {shapes(slope)}. Does `args` or the vector field "
-            "hold something per row?"
-        )
-    return sizes.pop()
-
-
 def _separate(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Y]:
     """Save at the times, apart from what the user saves."""
     subs = problem.saveat.subs, dfx.SubSaveAt(ts=times)

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
 
-from .._types import Key, Scalar, Y
+from .._types import Key, Scalar
 from ..integration.problem import Problem
 from ..regularizers.combine import combine_rates, finalize, initial_states
 from .base import AbstractQuadrature, Penalized
-from .readings import check_rows, read_batch, read_rows, Readings, save_end, split_end
+from .readings import read_batch, read_rows, save_end, split_end
+from .rows import check_rows, row_rates
 
 
 class Sampled(AbstractQuadrature):
@@ -29,8 +30,10 @@ class Sampled(AbstractQuadrature):
 
     - `points`: how many times.
     - `batch_axis`: if the state is a batch solved jointly, along this axis of each of its leaves,
-        then each row gets times of its own, which costs little more and has less variance. The rows
-        must not influence one another, and `args` must not hold anything per row.
+        then each row gets times of its own, which costs little more and has less variance. Noise,
+        too, is drawn for each row. The rows must not influence one another. Arguments that belong
+        to single rows, such as the conditions of a conditional flow, must be wrapped in
+        `tn.PerRow`; all other arguments are shared by the rows.
     """
 
     points: int = eqx.field(static=True, default=1)
@@ -59,26 +62,30 @@ class Sampled(AbstractQuadrature):
             times = self._times(*interval, (self.points,), time_key)
             solution, readings = read_batch(problem, times)
             noise = initial_states(regularizer, problem.y0, problem.args, noise_key)
-            rate_at = lambda t, y: _rates(problem, regularizer, noise, t, y)
-            rates = jax.vmap(rate_at)(readings.times, readings.states)
+            rates_at = lambda t, y: combine_rates(
+                regularizer, problem.terms.vf, t, y, problem.args, noise
+            )[1]
         else:
             num_rows = check_rows(problem, self.batch_axis)
             times = self._times(*interval, (self.points, num_rows), time_key)
             solution, readings = read_rows(problem, times, self.batch_axis)
-            rates = self._row_rates(problem, regularizer, noise_key, readings)
+            rates_at = row_rates(problem, regularizer, self.batch_axis, num_rows, noise_key)
+        rates = jax.vmap(rates_at)(readings.times, readings.states)
         length = jnp.abs(interval[1] - interval[0])
         integrals = jtu.tree_map(lambda rate: _mean(rate, readings.reached, length), rates)
         if moving_end:
             solution, t_end, y_end = split_end(solution)
-            noise = initial_states(regularizer, problem.y0, problem.args, noise_key)
-            # If an end moves, the integral grows by the rate there. The value of these terms is
-            # zero: the times that were reached have been charged already.
+            # If an end moves, the integral grows by the mean rate of the rows there. The value of
+            # these terms is zero: the times that were reached have been charged already.
+            rows = times.shape[1:]
             for sign, t, y in ((1, t_end, y_end), (-1, problem.t0, problem.y0)):
                 moved = sign * problem.direction * (t - jax.lax.stop_gradient(t))
                 integrals = jtu.tree_map(
-                    lambda x, rate, m=moved: x + rate * m.astype(x.dtype),
+                    lambda x, rate, m=moved: (
+                        x + jnp.mean(rate, axis=range(len(rows))) * m.astype(x.dtype)
+                    ),
                     integrals,
-                    _rates(problem, regularizer, noise, t, y),
+                    rates_at(jnp.broadcast_to(t, rows), y),
                 )
         penalty = finalize(regularizer, integrals, problem.t0, problem.t1)
         return Penalized(solution, penalty, self.points + 2 * int(moving_end))
@@ -95,23 +102,6 @@ class Sampled(AbstractQuadrature):
         fractions = (strata + jr.uniform(key, shape, dtype)) / self.points
         # Rounding must not carry a time over the end.
         return jnp.clip(t0 + (t1 - t0) * fractions, jnp.minimum(t0, t1), jnp.maximum(t0, t1))
-
-    def _row_rates(self, problem: Problem, regularizer: Any, key: Key, readings: Readings) -> Any:
-        """The rates of all rows, each a batch of one, at its own times."""
-        axes = jtu.tree_map(lambda y: self.batch_axis % y.ndim, problem.y0)
-        keys = jr.split(key, readings.times.shape[1])
-
-        def rate_of_row(t, row, key):
-            row = jtu.tree_map(jnp.expand_dims, row, axes)
-            noise = initial_states(regularizer, row, problem.args, key)
-            return _rates(problem, regularizer, noise, t, row)
-
-        rows = jax.vmap(rate_of_row, in_axes=(0, axes, 0))
-        return jax.vmap(rows, in_axes=(0, 0, None))(readings.times, readings.states, keys)
-
-
-def _rates(problem: Problem, regularizer: Any, noise: list[Any], t: Scalar, y: Y) -> Any:
-    return combine_rates(regularizer, problem.terms.vf, t, y, problem.args, noise)[1]
 
 
 def _mean(rate: Any, reached: Any, length: Scalar) -> Any:

@@ -25,7 +25,7 @@ class RNODE(AbstractRegularizer):
 
     kinetic: Any = 0.01
     jacobian: Any = 0.01
-    noise: str = eqx.field(static=True, default="rademacher", kw_only=True)
+    noise: str | None = eqx.field(static=True, default=None, kw_only=True)
     form: str = eqx.field(static=True, default="vjp", kw_only=True)
     where: Callable[[Y], Any] = eqx.field(static=True, default=everything, kw_only=True)
 

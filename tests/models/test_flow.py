@@ -154,7 +154,7 @@ def count_products(fun, *args):
 def test_jacobian_penalty_shares_the_product_of_the_divergence():
     flow = ContinuousFlow(mlp(6), (6,), HutchinsonDivergence())
     x = jr.normal(KEY, (4, 6))
-    y, noise, t = (x, jnp.zeros(4)), flow.divergence.draw(x, KEY), jnp.array(0.3)
+    y, noise, t = (x, jnp.zeros(4)), tn.PerRow(flow.divergence.draw(x, KEY)), jnp.array(0.3)
     plain = lambda y: flow.field(t, y, noise)
     for regularizer in (
         tn.JacobianFrobenius(where=sample_part),
@@ -165,10 +165,106 @@ def test_jacobian_penalty_shares_the_product_of_the_divergence():
         slope, rate = both(y)
         for one, other in zip(slope, plain(y), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12)
-        product = flow.divergence.product(lambda z: flow.vector_field(t, z), x, noise)[1]
+        product = flow.divergence.product(lambda z: flow.vector_field(t, z), x, noise.value)[1]
         kinetic = jnp.mean(slope[0] ** 2) if isinstance(regularizer, tn.RNODE) else 0.0
         np.testing.assert_allclose(rate, jnp.mean(product**2) + kinetic, rtol=1e-12)
         assert count_products(both, y) == count_products(plain, y)
+
+
+# --- the Jacobian's norm, with the direction of the divergence
+
+
+MATRIX = jnp.array([[0.4, -0.9, 0.3], [0.7, 0.2, -0.5], [-0.6, 0.8, 0.1]])
+NUM_ROWS = 8
+# One step, since all that is charged is constant.
+ONE_STEP = {"solver": dfx.Euler(), "num_steps": 1}
+FROBENIUS = {
+    "jacobian": tn.JacobianFrobenius(where=sample_part),
+    "rnode": tn.RNODE(0.0, 1.0, where=sample_part),
+}
+
+
+# All rows used the direction of the first one, so that the batch averaged nothing.
+def test_jacobian_norm_with_a_time_per_row_is_averaged_over_directions():
+    flow = ContinuousFlow(Linear(MATRIX), (3,), HutchinsonDivergence())
+    solve = Solve(regularizer=FROBENIUS, quadrature=tn.Sampled(batch_axis=0), **ONE_STEP)
+    x = jr.normal(KEY, (NUM_ROWS, 3))
+    estimate = lambda key: flow.log_prob(x, solve, key=key)[1].stats["penalty"]
+    found = jax.jit(jax.vmap(estimate))(jr.split(jr.key(1), 2000))
+    # For random signs, the variance of e M e is twice the sum of squares off the diagonal.
+    gram = MATRIX @ MATRIX.T
+    off_diagonal = gram - jnp.diag(jnp.diag(gram))
+    variance = 2 * jnp.sum(off_diagonal**2) / 3**2 / NUM_ROWS
+    for name, values in found.items():
+        error = (variance / len(values)) ** 0.5
+        assert abs(values.mean() - jnp.sum(MATRIX**2) / 3) < 4 * error, name
+        # The standard deviation of an empirical variance is about 5 % here.
+        np.testing.assert_allclose(values.var(), variance, rtol=0.2, err_msg=name)
+
+
+def test_jacobian_norm_has_the_directions_of_all_rows():
+    """Value and gradient against closed forms: every row's own direction enters both."""
+    x = jr.normal(KEY, (NUM_ROWS, 3))
+    noise = HutchinsonDivergence("gaussian").draw(x, KEY)
+
+    def penalty(matrix):
+        flow = ContinuousFlow(Linear(matrix), (3,), HutchinsonDivergence("gaussian"))
+        solve = Solve(regularizer=FROBENIUS, quadrature=tn.Sampled(batch_axis=0), **ONE_STEP)
+        y0 = x, jnp.zeros(NUM_ROWS)
+        return solve(flow.field, y0, tn.PerRow(noise), key=KEY).stats["penalty"]
+
+    values, gradients = jax.jit(lambda m: (penalty(m), jax.jacrev(penalty)(m)))(MATRIX)
+    covariance = noise.T @ noise / NUM_ROWS
+    for name in FROBENIUS:
+        np.testing.assert_allclose(
+            values[name], jnp.trace(MATRIX.T @ covariance @ MATRIX) / 3, rtol=1e-12
+        )
+        np.testing.assert_allclose(gradients[name], 2 * covariance @ MATRIX / 3, rtol=1e-12)
+
+
+def jacobian_rate(regularizer, flow, x, key=KEY):
+    y, noise, t = (x, jnp.zeros(len(x))), tn.PerRow(flow.divergence.draw(x, KEY)), jnp.array(0.3)
+    term = dfx.ODETerm(flow.field)
+    state = regularizer.init(y, noise, key=key)
+    return regularizer.rate(term.vf, t, y, noise, state), state
+
+
+# With a product of the flow's own, `noise` and `where` were ignored.
+def test_noise_of_the_jacobian_norm_is_that_which_is_asked_for():
+    flow = ContinuousFlow(Linear(MATRIX), (3,), HutchinsonDivergence("gaussian"))
+    x = jr.normal(KEY, (2, 3))
+    own = flow.divergence.draw(x, KEY)
+    of_direction = lambda e: jnp.mean((e @ MATRIX) ** 2)
+    for noise in (None, "gaussian"):
+        regularizer = tn.JacobianFrobenius(noise=noise, where=sample_part)
+        (_, rate), _ = jacobian_rate(regularizer, flow, x, key=jr.key(5))
+        np.testing.assert_allclose(rate, of_direction(own), rtol=1e-12)
+    regularizer = tn.JacobianFrobenius(noise="rademacher", where=sample_part)
+    (slope, rate), (signs, _) = jacobian_rate(regularizer, flow, x, key=jr.key(5))
+    np.testing.assert_allclose(jnp.abs(signs), 1.0)
+    np.testing.assert_allclose(rate, of_direction(signs), rtol=1e-12)
+    np.testing.assert_allclose(slope[0], x @ MATRIX.T, rtol=1e-12)
+
+
+PARTS = {"coordinates": lambda y: y[0][:, :2], "everything": lambda y: y}
+
+
+@pytest.mark.parametrize("divergence", [ExactDivergence(), HutchinsonDivergence()])
+@pytest.mark.parametrize("part", PARTS)
+def test_part_of_the_jacobian_norm_is_that_which_is_asked_for(part, divergence):
+    where = PARTS[part]
+    flow = ContinuousFlow(mlp(3), (3,), divergence)
+    x = jr.normal(KEY, (2, 3))
+    (_, rate), direction = jacobian_rate(tn.JacobianFrobenius(where=where), flow, x)
+    noise = tn.PerRow(divergence.draw(x, KEY))
+    field = lambda y: where(flow.field(jnp.array(0.3), y, noise))
+    _, transpose = jax.vjp(field, (x, jnp.zeros(2)))
+    product = jax.tree.leaves(where(transpose(where(direction))[0]))
+    total, size = sum(jnp.sum(leaf**2) for leaf in product), sum(leaf.size for leaf in product)
+    np.testing.assert_allclose(rate, total / size, rtol=1e-12)
+
+
+# --- gradients
 
 
 QUADRATURES = {

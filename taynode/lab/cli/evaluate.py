@@ -78,6 +78,6 @@ def evaluate_run(
 
     evaluator = Evaluator(loaded.task, how, seed=loaded.config.seed)
     data = getattr(loaded.data, split)
-    report = evaluator.report(loaded.model, data, samples)
+    report = evaluator.report(loaded.model, data, samples, split=split)
     label = {"data": loaded.task.data_label} if loaded.task.data_label else {}
-    return {**report, **evaluator.penalties(loaded.model, data), **label}
+    return {**report, **evaluator.penalties(loaded.model, data, split=split), **label}

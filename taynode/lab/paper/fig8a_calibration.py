@@ -93,12 +93,12 @@ def errors_of(directory: Path) -> dict[str, list[float]]:
     import equinox as eqx
     import jax
     import jax.numpy as jnp
-    import jax.random as jr
     import jax.tree_util as jtu
 
     from ..config import SolveConfig
     from ..report.paths import initial_state_of
     from ..training.build import make_solve
+    from ..training.keys import Keys
     from ..training.loading import load
 
     run = load(directory, precision="float64")
@@ -121,7 +121,7 @@ def errors_of(directory: Path) -> dict[str, list[float]]:
         # Never quite zero: logarithms are taken of them.
         return [max(float(jnp.sqrt(jnp.mean(x**2))), EXACT**2) for x in distances]
 
-    first = run.task.model(jr.split(jr.key(run.config.seed))[0])
+    first = run.task.model(Keys(run.config.seed).model)
     cast = lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x
     return {
         "trained": errors(run.model.vector_field),

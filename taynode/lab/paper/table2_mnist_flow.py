@@ -57,7 +57,7 @@ class MnistFlowTable(AbstractTable):
     def evaluations(self, scale: str, steps: int | None) -> tuple[EvaluationConfig, ...]:
         """Of models that were trained adaptively, at a tolerance where more steps can be saved."""
         wanted = scale != "smoke" and steps is None
-        return (dataclasses.replace(TIGHT, samples=20),) if wanted else ()
+        return (dataclasses.replace(TIGHT, samples=100),) if wanted else ()
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """The saving, its price, and what grids do without regularization."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..config import SolveConfig
 from ..training.build import make_solve
+from ..training.keys import Keys
 from .samples import sheet
 
 
@@ -34,15 +35,15 @@ def draw_samples(
 
         return jax.vmap(one)(jr.split(key, batch))
 
-    keys = jr.split(jr.key(seed), -(-num // batch))
-    parts = [jax.device_get(draw(model, key)) for key in keys]
+    keys = Keys(seed)
+    parts = [jax.device_get(draw(model, keys.samples(i))) for i in range(-(-num // batch))]
     samples, nfe = (np.concatenate(xs)[:num] for xs in zip(*parts, strict=True))
     shown = getattr(task, "to_shown", None)
     return np.asarray(shown(samples)) if shown else samples, nfe
 
 
 def draw_density(
-    model: Any, evaluation: SolveConfig, *, points: int
+    model: Any, evaluation: SolveConfig, *, points: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """An axis, and the density of a flow in the plane on its square."""
     solve = make_solve(evaluation)
@@ -50,26 +51,29 @@ def draw_density(
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
 
     @eqx.filter_jit
-    def log_prob(model, x):
-        return jax.vmap(lambda x: model.log_prob(x[None], solve, key=jr.key(0))[0][0])(x)
+    def log_prob(model, x, key):
+        each = lambda x, key: model.log_prob(x[None], solve, key=key)[0][0]
+        return jax.vmap(each)(x, jr.split(key, len(x)))
 
+    keys = Keys(seed)
     padded = np.concatenate([grid, np.zeros((-len(grid) % BATCH, 2), grid.dtype)])
-    parts = [np.asarray(log_prob(model, x)) for x in padded.reshape(-1, BATCH, 2)]
+    batches = enumerate(padded.reshape(-1, BATCH, 2))
+    parts = [np.asarray(log_prob(model, x, keys.density(i))) for i, x in batches]
     return axis, np.exp(np.concatenate(parts)[: len(grid)]).reshape(points, points)
 
 
 def flow_arrays(
-    task: Any, model: Any, evaluation: SolveConfig, test_data: Any
+    task: Any, model: Any, evaluation: SolveConfig, test_data: Any, *, seed: int = 0
 ) -> dict[str, np.ndarray]:
     """What the page shows of a flow, for `samples.npz`: see `taynode.lab.report.samples`."""
     kind = kind_of(model)
     if kind is None:
         return {}
     num = NUM_POINTS if kind == "plane" else NUM_SHOWN
-    samples, _ = draw_samples(task, model, evaluation, num=num)
+    samples, _ = draw_samples(task, model, evaluation, num=num, seed=seed)
     arrays = {f"{kind}_samples": samples, f"{kind}_data": shown_data(test_data, kind)[:num]}
     if kind == "plane":
-        axis, density = draw_density(model, evaluation, points=GRID)
+        axis, density = draw_density(model, evaluation, points=GRID, seed=seed)
         arrays |= {"density_axis": axis, "density": density.astype(np.float32)}
     return arrays
 

@@ -25,5 +25,6 @@ def record_samples(training: Training, directory: Path) -> None:
     )
     more = {ContinuousFlow: flow_arrays, LatentODE: series_arrays}.get(type(training.final_model))
     if more is not None:
-        arrays |= more(training.task, training.final_model, config.evaluation, training.test_data)
+        of_test = training.final_model, config.evaluation, training.test_data
+        arrays |= more(training.task, *of_test, seed=config.seed)
     write_samples(directory, arrays)

@@ -5,11 +5,11 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 
 from ..config import SolveConfig
 from ..training.build import make_solve
+from ..training.keys import Keys
 
 
 NUM_SERIES = 3
@@ -23,7 +23,7 @@ QUANTILES = (0.05, 0.95)
 
 
 def series_arrays(
-    task: Any, model: Any, evaluation: SolveConfig, test_data: Any
+    task: Any, model: Any, evaluation: SolveConfig, test_data: Any, *, seed: int = 0
 ) -> dict[str, np.ndarray]:
     """Some test series, what the model says of what it has seen of them, and of the rest.
 
@@ -42,11 +42,11 @@ def series_arrays(
     solve = make_solve(evaluation)
 
     @eqx.filter_jit
-    def predict(model):
-        found = model(times, values, seen, solve, num_draws=NUM_DRAWS, at=dense, key=jr.key(0))
+    def predict(model, key):
+        found = model(times, values, seen, solve, num_draws=NUM_DRAWS, at=dense, key=key)
         return found.predicted[..., channels]
 
-    mean = np.asarray(predict(model))
+    mean = np.asarray(predict(model, Keys(seed).series))
     # States that a failed solve has not come to are infinite.
     mean = np.where(np.isfinite(mean), mean, np.nan)
     # As it would be observed: with noise at equally likely places, so that the band is smooth.

@@ -207,7 +207,8 @@ def _evaluate(evaluation: EvaluationConfig, directory: Path, trained_in: str) ->
     evaluator = Evaluator(run.task, evaluation.solve, seed=run.config.seed)
     out = {}
     for split in evaluation.splits:
-        report = evaluator.report(run.model, getattr(run.data, split), evaluation.samples)
+        data = getattr(run.data, split)
+        report = evaluator.report(run.model, data, evaluation.samples, split=split)
         out |= {f"{split}_{name}": value for name, value in report.items()}
     return out
 

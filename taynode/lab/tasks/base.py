@@ -88,7 +88,10 @@ class AbstractTask(abc.ABC):
         return y
 
     def more_metrics(self, model: Any, batch: Any, solve: Any, key: Any) -> dict[str, Any]:
-        """Further metrics of a batch, which are of no use in training; none by default."""
+        """Further metrics of a batch, which are of no use in training; none by default.
+
+        `key` is not that of `loss`.
+        """
         del model, batch, solve, key
         return {}
 

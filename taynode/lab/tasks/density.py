@@ -3,7 +3,6 @@
 from typing import Any
 
 import jax.numpy as jnp
-import jax.random as jr
 
 from ...models.flow import sample_part
 from .base import AbstractTask, Outcome
@@ -23,7 +22,6 @@ class AbstractDensity(AbstractTask):
 
     def more_metrics(self, model: Any, batch: Any, solve: Any, key: Any) -> dict[str, Any]:
         """Evaluations in sampling, of as many new samples as the batch has."""
-        key = jr.fold_in(key, 1)
         _, solution = model.sample(key, len(batch), solve)
         return {"sampling_nfe": jnp.mean(solution.stats["nfe"].astype(model.dtype))}
 

@@ -6,16 +6,15 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import jax.tree_util as jtu
 import numpy as np
 
 from ...quadrature import Augmented
 from ...regularizers import AbstractRegularizer
 from ..config import SolveConfig
-from ..tasks.base import AbstractTask
 from .build import make_solve, reported
-from .step import make_evaluation
+from .keys import Keys
+from .step import make_evaluation, make_more_metrics, Sample
 
 
 EVAL_BATCH = 100
@@ -29,7 +28,7 @@ class Evaluator:
     **Arguments:**
 
     - `task`, `config`: what to solve, and how.
-    - `seed`: of the noise in the evaluation.
+    - `seed`: that of the run. The noise of an evaluation follows from it, see `Keys`.
     - `regularizer`: one whose value is of interest, besides R_2, R_3, K and B.
     """
 
@@ -41,39 +40,55 @@ class Evaluator:
         seed: int = 0,
         regularizer: AbstractRegularizer | None = None,
     ):
-        self.task, self.key = task, jr.key(seed)
-        self.plain = eqx.filter_jit(make_evaluation(task, make_solve(config)))
-        # What is timed. Further metrics may take solves of their own.
-        self.timed = self.plain
-        if _has_more_metrics(task):
-            self.timed = eqx.filter_jit(make_evaluation(task, make_solve(config), more=False))
+        self.task, self.keys = task, Keys(seed)
+        solve = make_solve(config)
+        self.plain = eqx.filter_jit(make_evaluation(task, solve))
+        # Further metrics may take solves of their own, which are not to be timed.
+        self.more = eqx.filter_jit(make_more_metrics(task, solve))
         regularizers = reported(task.charged)
         if regularizer is not None:
             regularizers["penalty"] = regularizer
         charged = make_solve(config, regularizer=regularizers, quadrature=Augmented())
-        self.charged = eqx.filter_jit(make_evaluation(task, charged, more=False))
+        self.charged = eqx.filter_jit(make_evaluation(task, charged))
 
-    def samples(self, model: Any, data: Any, num_samples: int | None = None) -> Any:
-        """What is known of each sample, as arrays."""
+    def samples(
+        self, model: Any, data: Any, num_samples: int | None = None, *, split: str
+    ) -> Sample:
+        """The loss, metrics and evaluations of each sample, as arrays.
+
+        **Arguments:**
+
+        - `model`: the model.
+        - `data`: a pytree of arrays with samples first.
+        - `num_samples`: how many of them, from the first on; all by default.
+        - `split`: the name of the data, `"train"`, `"test"` or `"valid"`; each has its own noise.
+        """
         total = jtu.tree_leaves(data)[0].shape[0]
         count = total if num_samples is None else min(num_samples, total)
         parts = []
-        for start in range(0, count, EVAL_BATCH):
+        for i, start in enumerate(range(0, count, EVAL_BATCH)):
             batch, valid = _batch(data, start, count)
-            samples, _ = self.plain(model, batch, self.key)
+            samples, _ = self.plain(model, batch, self.keys.loss(split, i))
+            more = self.more(model, batch, self.keys.more_metrics(split, i))
+            samples = samples._replace(metrics=samples.metrics | more)
             parts.append(jtu.tree_map(lambda x, n=valid: np.asarray(x)[:n], samples))
         return jtu.tree_map(lambda *xs: np.concatenate(xs), *parts)
 
-    def penalties(self, model: Any, data: Any) -> dict[str, float]:
-        """R_2, R_3, K and B of the model, and the penalty, on the first samples."""
+    def penalties(self, model: Any, data: Any, *, split: str) -> dict[str, float]:
+        """R_2, R_3, K and B of the model, and the penalty, on the first samples of a split."""
         count = min(PENALTY_SAMPLES, jtu.tree_leaves(data)[0].shape[0])
         batch, valid = _batch(data, 0, count)
-        _, penalties = self.charged(model, batch, self.key)
+        _, penalties = self.charged(model, batch, self.keys.penalties(split))
         return {name: float(np.mean(np.asarray(x)[:valid])) for name, x in penalties.items()}
 
-    def report(self, model: Any, data: Any, num_samples: int | None = None) -> dict[str, Any]:
-        """The means over samples, and the distribution of evaluations, as plain numbers."""
-        samples = self.samples(model, data, num_samples)
+    def report(
+        self, model: Any, data: Any, num_samples: int | None = None, *, split: str
+    ) -> dict[str, Any]:
+        """The means over samples, and the distribution of evaluations, as plain numbers.
+
+        The arguments are those of `samples`.
+        """
+        samples = self.samples(model, data, num_samples, split=split)
         nfe = samples.nfe.astype(float)
         mean = lambda x: float(np.average(x, weights=samples.weight))
         out = {
@@ -90,10 +105,14 @@ class Evaluator:
             out[f"nfe_q{round(100 * q):02d}"] = float(np.quantile(nfe, q))
         return out
 
-    def forward_seconds(self, model: Any, data: Any, *, repeats: int = 5) -> float:
-        """The time of a forward solve of a batch, sample by sample, compilation apart."""
+    def forward_seconds(self, model: Any, data: Any, *, split: str, repeats: int = 5) -> float:
+        """The time of a forward solve of a batch, sample by sample, compilation apart.
+
+        The solve is that of the first batch of `samples`, with the same noise.
+        """
         batch, _ = _batch(data, 0, EVAL_BATCH)
-        run = lambda: jax.block_until_ready(self.timed(model, batch, self.key))
+        key = self.keys.loss(split, 0)
+        run = lambda: jax.block_until_ready(self.plain(model, batch, key))
         run()
         times = []
         for _ in range(repeats):
@@ -101,10 +120,6 @@ class Evaluator:
             run()
             times.append(time.perf_counter() - start)
         return float(np.median(times))
-
-
-def _has_more_metrics(task: Any) -> bool:
-    return getattr(type(task), "more_metrics", None) is not AbstractTask.more_metrics
 
 
 def _batch(data: Any, start: int, count: int) -> tuple[Any, int]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import jax.tree_util as jtu
 import numpy as np
 
@@ -21,6 +20,7 @@ from .build import (
     make_weight,
 )
 from .evaluate import Evaluator
+from .keys import Keys
 from .step import make_step, StepRecord, TrainState
 
 
@@ -87,10 +87,10 @@ class Training:
         self.compile_seconds = 0.0
         self._order = (-1, jnp.zeros(0, jnp.int32))
 
-        model_key, self.key = jr.split(jr.key(config.seed))
+        self.keys = Keys(config.seed)
         model = jtu.tree_map(
             lambda x: x.astype(float_dtype(config)) if eqx.is_inexact_array(x) else x,
-            task.model(model_key),
+            task.model(self.keys.model),
         )
         optimizer = make_optimizer(config.optimizer, self.num_steps, self.steps_per_epoch)
         arrays, self.static = eqx.partition(model, eqx.is_array)
@@ -166,12 +166,11 @@ class Training:
 
     def advance(self, step: int, count: int) -> tuple[StepRecord, float]:
         """Make steps, and wait for them; their records and the time they took."""
-        records = []
+        records, key = [], self.keys.training
         start = time.perf_counter()
         for current in range(step, step + count):
-            self.state, record = self.compiled(
-                self.state, self.train_data, self.order(current), self.key
-            )
+            order = self.order(current)
+            self.state, record = self.compiled(self.state, self.train_data, order, key)
             records.append(record)
         table = np.stack(jax.device_get(records))
         seconds = time.perf_counter() - start
@@ -182,7 +181,7 @@ class Training:
         """Compile the step by making one that is thrown away, to have its time apart."""
         start = time.perf_counter()
         copy = jtu.tree_map(jnp.copy, self.state)
-        out = self.compiled(copy, self.train_data, self.order(0), self.key)
+        out = self.compiled(copy, self.train_data, self.order(0), self.keys.training)
         jax.block_until_ready(out)
         self.compile_seconds += time.perf_counter() - start
 
@@ -193,8 +192,8 @@ class Training:
         validation = self._validate(step)
         model = self.final_model if last else self.model
         reports = {
-            "train": evaluator.report(model, self.train_data, count),
-            "test": evaluator.report(model, self.test_data, count),
+            "train": evaluator.report(model, self.train_data, count, split="train"),
+            "test": evaluator.report(model, self.test_data, count, split="test"),
         }
         flat = {f"{split}_{k}": v for split, report in reports.items() for k, v in report.items()}
         return {
@@ -203,19 +202,20 @@ class Training:
             "seed": config.seed,
             **flat,
             **validation,
-            **evaluator.penalties(model, self.test_data),
+            **evaluator.penalties(model, self.test_data, split="test"),
             "weight": float(np.asarray(self.weight(step))),
             "train_seconds": self.train_seconds,
             "seconds_per_step": self.train_seconds / step if step else None,
             "compile_seconds": self.compile_seconds,
-            "forward_seconds": evaluator.forward_seconds(model, self.test_data),
+            "forward_seconds": evaluator.forward_seconds(model, self.test_data, split="test"),
         }
 
     def _validate(self, step: int) -> dict[str, Any]:
         """Keep the model if it is the best so far."""
         if self.best is None:
             return {}
-        loss = self.evaluator.report(self.model, self.valid_data, VALID_SAMPLES)["loss"]
+        report = self.evaluator.report(self.model, self.valid_data, VALID_SAMPLES, split="valid")
+        loss = report["loss"]
         if loss < self.best.loss:
             self.best = Best(jtu.tree_map(jnp.copy, self.state.arrays), loss, step)
         return {"valid_loss": loss, "best_step": self.best.step}

@@ -134,26 +134,31 @@ def make_step(
     return step
 
 
-def make_evaluation(task: Any, solve: Solve, *, more: bool = True):
-    """A function `(model, batch, key) -> (Sample, penalties)`, over samples, each solved alone.
+def make_evaluation(task: Any, solve: Solve):
+    """A function `(model, batch, key) -> (Sample, penalties)`, over samples, each solved alone."""
 
-    Without `more`, the metrics are only those that come with the loss.
-    """
+    def each(model: Any, batch: Any, key: Any) -> tuple[Sample, Any]:
+        outcome = task.loss(model, batch, solve, key)
+        stats = outcome.solution.stats
+        failed = jnp.invert(_okay(outcome.solution.result))
+        weight = jnp.asarray(outcome.weight, outcome.loss.dtype)
+        counts = stats["nfe"], stats["num_steps"], failed
+        return Sample(outcome.loss, outcome.metrics, *counts, weight), stats.get("penalty")
 
-    def evaluate(model: Any, batch: Any, key: Any) -> tuple[Sample, Any]:
-        def each(sample, key):
-            batch = _batch_of_one(sample)
-            outcome = task.loss(model, batch, solve, key)
-            stats = outcome.solution.stats
-            metrics = outcome.metrics | (
-                task.more_metrics(model, batch, solve, key) if more else {}
-            )
-            failed = jnp.invert(_okay(outcome.solution.result))
-            weight = jnp.asarray(outcome.weight, outcome.loss.dtype)
-            known = Sample(outcome.loss, metrics, stats["nfe"], stats["num_steps"], failed, weight)
-            return known, stats.get("penalty")
+    return _sample_by_sample(each)
 
+
+def make_more_metrics(task: Any, solve: Solve):
+    """A function `(model, batch, key) -> metrics`: the task's `more_metrics` of each sample."""
+    return _sample_by_sample(lambda model, batch, key: task.more_metrics(model, batch, solve, key))
+
+
+def _sample_by_sample(function: Any):
+    """Apply a function of a model, a batch and a key to each sample, with a key of its own."""
+
+    def apply(model: Any, batch: Any, key: Any) -> Any:
+        each = lambda sample, key: function(model, _batch_of_one(sample), key)
         size = jtu.tree_leaves(batch)[0].shape[0]
         return jax.vmap(each)(batch, jr.split(key, size))
 
-    return evaluate
+    return apply

@@ -127,10 +127,10 @@ def test_mnist_at_initialization_is_that_of_the_paper(mnist):
     data = data._replace(inputs=np.asarray(data.inputs, float))
     for tolerance, nfe in ((1.4e-8, 26), (1e-5, 20)):
         evaluator = Evaluator(task, SolveConfig(rtol=tolerance, atol=tolerance))
-        report = evaluator.report(model, data)
+        report = evaluator.report(model, data, split="test")
         assert report["nfe"] == report["nfe_max"] == nfe
         assert report["nfe_std"] == 0
-    penalties = evaluator.penalties(model, data)
+    penalties = evaluator.penalties(model, data, split="test")
     assert penalties["kinetic"] == pytest.approx(0.21, rel=0.1)
     assert penalties["r2"] == pytest.approx(7.95e-3, rel=0.1)
 

@@ -1,0 +1,25 @@
+"""The distributions of random directions in Hutchinson's estimators."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import jax.random as jr
+
+from ._types import Key
+
+
+# Both have mean zero and the identity as covariance, so the estimates are unbiased.
+DISTRIBUTIONS = {"rademacher": jr.rademacher, "gaussian": jr.normal}
+
+
+def check_noise(noise: str) -> None:
+    """Raise an error unless `noise` is the name of a distribution."""
+    if noise not in DISTRIBUTIONS:
+        raise ValueError(f"`noise` must be one of {list(DISTRIBUTIONS)}, got {noise!r}.")
+
+
+def draw_direction(noise: str, like: Any, key: Key) -> Any:
+    """A random direction with the shape and dtype of an array; its numbers are real."""
+    dtype = jnp.result_type(like)
+    real = jnp.finfo(dtype).dtype
+    return DISTRIBUTIONS[noise](key, jnp.shape(like), real).astype(dtype)
