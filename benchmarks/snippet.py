@@ -14,7 +14,9 @@ from .measure import Cost, prepare, time_together
 
 README = pathlib.Path(__file__).parents[1] / "README.md"
 # What distinguishes the example from the same code without a regularizer.
-REGULARIZED = re.compile(r"^ +(regularizer|quadrature|key)=.*\n|(?<=\) \*\* 2\)) \+ .*$", re.MULTILINE)
+REGULARIZED = re.compile(
+    r"^ +(regularizer|quadrature|key)=.*\n|(?<=\) \*\* 2\)) \+ .*$", re.MULTILINE
+)
 # Rows and hidden units: as in the README, and as for a model that is worth the trouble.
 SIZES = {"as in the README": (10, 64), "1000 rows, 256 hidden units": (1000, 256)}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax.random as jr
 
-from ..config import one_of
+from ...registry import one_of
 
 
 SPLITS = ("train", "test", "valid")
