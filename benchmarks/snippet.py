@@ -48,7 +48,7 @@ def field_gradient(names: dict[str, Any]) -> Cost:
 def sections(console: Console) -> list[str]:
     """One table."""
     code = next(iter(re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)))
-    plain = REGULARIZED.sub("", code)
+    plain = PENALTY.sub("", KEYWORDS.sub("", code))
     lines = [
         "#### The README's example: R_3, `Sampled(batch_axis=0)`, Dopri5 at 1e-5",
         "",
