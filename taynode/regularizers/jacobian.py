@@ -11,7 +11,7 @@ import jax.random as jr
 import jax.tree_util as jtu
 
 from .._types import Args, Key, Scalar, VectorField, Y
-from .base import AbstractRegularizer, everything, mean_square, select
+from .base import AbstractRegularizer, as_selection, everything, mean_square, select
 
 
 DISTRIBUTIONS = {"rademacher": jr.rademacher, "gaussian": jr.normal}
@@ -47,7 +47,9 @@ class JacobianFrobenius(AbstractRegularizer):
 
     noise: str = eqx.field(static=True, default="rademacher", kw_only=True)
     form: str = eqx.field(static=True, default="vjp", kw_only=True)
-    where: Callable[[Y], Any] = eqx.field(static=True, default=everything, kw_only=True)
+    where: Callable[[Y], Any] = eqx.field(
+        static=True, default=everything, kw_only=True, converter=as_selection
+    )
 
     def __check_init__(self):
         if self.noise not in DISTRIBUTIONS:

@@ -9,7 +9,7 @@ import pytest
 import taynode as tn
 
 from .problems import KEY, pendulum, pid, Y0
-from .test_errors import solve, SPEED
+from tests.solve.test_errors import solve, SPEED
 
 
 def failing(t, y, args):

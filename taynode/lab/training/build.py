@@ -44,7 +44,7 @@ def make_solve(
     config: SolveConfig,
     *,
     regularizer: Any = None,
-    quadrature: AbstractQuadrature = Augmented(),
+    quadrature: AbstractQuadrature = Sampled(batch_axis=0),
     trains: bool = False,
 ) -> Solve:
     """A `Solve`. Failures are reported, not raised: the loop says more about them.
