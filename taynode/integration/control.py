@@ -18,7 +18,8 @@ class Watch(NamedTuple):
         more.
     - `restarting`: whether the next attempt is one of those.
     - `step`: the size of the next step.
-    - `error_finite`: whether the error estimate of the last attempt was finite.
+    - `error_finite`: whether the error estimate of the last attempt was finite; of the last one that
+        was longer than zero.
     """
 
     inner: Any
@@ -92,7 +93,8 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
             controller_state.num_restarts + restarting.astype(jnp.int32),
             jnp.where(keep_step, jnp.asarray(made_jump), restarting),
             next_t1 - next_t0,
-            _all_finite(plain(y_error)),
+            # Steps of length zero, which have no error, follow if the step size falls to nothing.
+            jnp.where(t1 > t0, _all_finite(plain(y_error)), controller_state.error_finite),
         )
         return keep_step, next_t0, next_t1, made_jump, watch, result
 

@@ -266,7 +266,9 @@ def test_penalty_evaluations_of_augmented_are_those_of_a_counter(solver, dt0):
     """The solver's evaluations are of both; those which choose a step are of the plain system."""
     RATES.take()
     for args in (scenario(), scenario(jump=1.0, rate=40.0)):
-        sol, times = solve(solver, args, dt0, regularizer=Counted(RATES))
+        sol, times = solve(
+            solver, args, dt0, regularizer=Counted(RATES), quadrature=tn.Augmented()
+        )
         assert_counted(sol, times)
         rates = RATES.take()
         assert int(sol.stats["penalty_evaluations"]) == len(rates)

@@ -13,7 +13,7 @@ from tests.integration.problems import counts, distance, KEY, pendulum, pid, TSI
 
 SPEED = tn.TotalDerivative(order=2)
 QUADRATURES = {
-    "augmented": dict(regularizer=SPEED),
+    "augmented": dict(regularizer=SPEED, quadrature=tn.Augmented()),
     "sampled": dict(regularizer=SPEED, quadrature=tn.Sampled(points=2), key=KEY),
     "backward": dict(regularizer=SPEED, quadrature=tn.Backward()),
 }
