@@ -18,8 +18,8 @@ class Watch(NamedTuple):
         more.
     - `restarting`: whether the next attempt is one of those.
     - `step`: the size of the next step.
-    - `error_finite`: whether the error estimate of the last attempt was finite; of the last one that
-        was longer than zero.
+    - `error_finite`: whether the error estimate of the last attempt was finite. Attempts of length
+        zero do not count.
     """
 
     inner: Any
