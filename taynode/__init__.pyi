@@ -9,10 +9,13 @@ from .backward import backward_statistics as backward_statistics
 from .integration.diagnosis import diagnose as diagnose, Diagnosis as Diagnosis
 from .integration.grid import FixedGrid as FixedGrid
 from .integration.initial_step import initial_step_size as initial_step_size
+from .integration.integrate import integrate as integrate
+from .integration.problem import Problem as Problem
 from .quadrature import (
     AbstractQuadrature as AbstractQuadrature,
     Augmented as Augmented,
     Backward as Backward,
+    Penalized as Penalized,
     PerRow as PerRow,
     Sampled as Sampled,
 )

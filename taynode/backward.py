@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from ._types import Args, Scalar, VectorField, Y
-from .integration.control import Watch, WatchedController
+from .integration.control import WatchedController
 from .integration.nfe import cost_of
 from .solve import diffeqsolve
 
@@ -119,11 +119,9 @@ def _solve_and_count(*, solver, stepsize_controller, controller_state, **options
     if watched and first:
         stepsize_controller = WatchedController(stepsize_controller.controller, begins_anew)
     elif watched:
-        controller_state = Watch(
-            controller_state.inner,
-            jnp.zeros_like(controller_state.num_restarts),
-            jnp.ones_like(controller_state.restarting),
-            controller_state.step,
+        controller_state = controller_state._replace(
+            num_restarts=jnp.zeros_like(controller_state.num_restarts),
+            restarting=jnp.ones_like(controller_state.restarting),
         )
     sol = dfx.diffeqsolve(
         solver=solver,

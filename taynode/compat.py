@@ -1,15 +1,17 @@
-"""For habits from torchdiffeq: solvers by name, and vector fields `func(t, y)`."""
+"""The interface of torchdiffeq: solvers by name, and vector fields `func(t, y)`."""
 
 from collections.abc import Callable
 from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import jax.tree_util as jtu
 
 from ._types import Key, Y
 from .integration.grid import FixedGrid
-from .quadrature import AbstractQuadrature, Augmented
+from .quadrature import AbstractQuadrature, Sampled
 from .registry import one_of, SOLVERS
 from .solve import diffeqsolve
 
@@ -22,20 +24,25 @@ ADAPTIVE = {name: name for name in SOLVERS if name not in FIXED} | {
 }
 
 
+# The options of torchdiffeq that mean something here.
+OPTIONS = ("step_size",)
+
+
 def odeint(
     func: Callable[[Any, Y], Y],
     y0: Y,
     t: Any,
     *,
-    rtol: Any = 1e-7,
+    rtol: Any = None,
     atol: Any = 1e-9,
     method: str = "dopri5",
+    options: dict[str, Any] | None = None,
     step_size: Any = None,
     regularizer: Any = None,
-    quadrature: AbstractQuadrature = Augmented(),
+    quadrature: AbstractQuadrature = Sampled(),
     key: Key | None = None,
     max_steps: int | None = 4096,
-    **options: Any,
+    **others: Any,
 ) -> Any:
     """Solve dy/dt = func(t, y) and return the states at the times `t`.
 
@@ -44,24 +51,29 @@ def odeint(
     - `func`: a function `func(t, y)`, or an `eqx.Module` with such a call.
     - `y0`: the state at the first of the times.
     - `t`: a vector of times, increasing or decreasing.
-    - `rtol`, `atol`: tolerances of adaptive methods.
-    - `method`: the solver by its name: one of `tn.compat.ADAPTIVE` or `tn.compat.FIXED`.
-    - `step_size`: of fixed methods; they step from time to time of `t` by default.
+    - `rtol`, `atol`: the tolerances of adaptive methods. By default `rtol` is 1e-7, as in
+        torchdiffeq, or ten times the rounding error of the state if that is larger.
+    - `method`: the name of the solver: one of `tn.compat.ADAPTIVE` or `tn.compat.FIXED`.
+    - `step_size`: the step of fixed methods. By default they step from time to time of `t`.
+    - `options`: torchdiffeq's way to pass it, `options=dict(step_size=0.1)`.
     - `regularizer`, `quadrature`, `key`: as for `tn.diffeqsolve`.
-    - `max_steps`, `options`: handed on to `tn.diffeqsolve`, such as `adjoint=`.
+    - `max_steps`, and other keywords such as `adjoint`: as for `tn.diffeqsolve`.
 
     **Returns:**
 
-    The states, with a leading axis of times; with a regularizer, the pair of these and the penalty.
+    The states, with a leading axis of times. With a regularizer, the pair of the states and the
+    penalty.
     """
     t = jnp.asarray(t)
     if t.ndim != 1 or t.size < 2:
         raise ValueError(f"`t` must be a vector of at least two times, got shape {t.shape}.")
     one_of("method", method, [*ADAPTIVE, *FIXED])
+    step_size = _step_size(step_size, options)
     if method in ADAPTIVE:
         if step_size is not None:
             raise ValueError(f"`step_size` is for fixed methods {list(FIXED)}, got {method!r}.")
         solver = SOLVERS.find(ADAPTIVE[method])()
+        rtol = _default_rtol(y0, t) if rtol is None else rtol
         controller, dt0 = dfx.PIDController(rtol=rtol, atol=atol), None
     else:
         solver = SOLVERS.find(method)()
@@ -81,15 +93,34 @@ def odeint(
         quadrature=quadrature,
         key=key,
         max_steps=max_steps,
-        **options,
+        **others,
     )
     if regularizer is None:
         return solution.ys
     return solution.ys, solution.stats["penalty"]
 
 
+def _step_size(step_size: Any, options: dict[str, Any] | None) -> Any:
+    options = {} if options is None else options
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        raise ValueError(
+            f"`options` may have {list(OPTIONS)}, got {unknown}. Pass arguments of "
+            "`tn.diffeqsolve` as keywords of their own."
+        )
+    if step_size is not None and options:
+        raise ValueError("`step_size` is given twice, also in `options`.")
+    return options.get("step_size", step_size)
+
+
+def _default_rtol(y0: Y, t: Any) -> float:
+    with jax.numpy_dtype_promotion("standard"):
+        dtype = jnp.result_type(t, *jtu.tree_leaves(y0), jnp.float32)
+    return max(1e-7, 10 * float(jnp.finfo(dtype).eps))
+
+
 class _Timed(eqx.Module):
-    """A vector field without arguments. What it holds is a pytree, so parameters are seen in it."""
+    """A vector field without arguments. `func` is a field, so its parameters are differentiable."""
 
     func: Callable[[Any, Y], Y]
 

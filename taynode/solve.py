@@ -1,28 +1,28 @@
 """The front door: diffrax's `diffeqsolve` with a regularizer."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jax.core import Tracer
 
 from ._types import Args, Key, Scalar, Y
+from .integration.arguments import check_arguments
+from .integration.discrete_event import merge_events
 from .integration.failure import raise_if_failed, with_nonfinite_penalty
 from .integration.integrate import integrate
 from .integration.problem import Problem, with_common_types
 from .integration.solution import with_fields
-from .quadrature import AbstractQuadrature, Augmented
-from .regularizers.combine import check_regularizers
+from .quadrature import AbstractQuadrature, Penalized, Sampled
+from .regularizers.combine import combine, Combined
 
 
-@eqx.filter_jit
 def diffeqsolve(
     terms: Any,
-    solver: dfx.AbstractSolver,
+    solver: Any,
     t0: Scalar,
     t1: Scalar,
     dt0: Scalar | Callable[..., Any] | None,
@@ -30,7 +30,7 @@ def diffeqsolve(
     args: Args = None,
     *,
     regularizer: Any = None,
-    quadrature: Any = Augmented(),
+    quadrature: Any = Sampled(),
     key: Key | None = None,
     saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
     stepsize_controller: dfx.AbstractStepSizeController = dfx.ConstantStepSize(),
@@ -42,80 +42,106 @@ def diffeqsolve(
     solver_state: Any = None,
     controller_state: Any = None,
     made_jump: Any = None,
+    discrete_terminating_event: Any = None,
 ) -> dfx.Solution:
-    """Solve a differential equation and charge the path of its solution.
+    """Solve a differential equation, and compute a penalty on the path of its solution.
 
-    It is `diffrax.diffeqsolve` with three more keywords. The penalty never steers the solver: steps
-    and values are those of the plain system.
+    This is `diffrax.diffeqsolve` with three more keywords. The penalty never influences the solver:
+    steps and values are those of the plain system. Without a regularizer, and with `dt0` given,
+    this is diffrax's solve with its evaluations counted.
 
     **Arguments:** those of `diffrax.diffeqsolve`, and
 
-    - `regularizer`: what is charged along the path, such as `tn.TotalDerivative(order=3)`, or any
-        pytree of regularizers. With `None` this is diffrax's solve with its evaluations counted.
-    - `quadrature`: how the charge is integrated: `tn.Augmented()`, `tn.Sampled()`, which is nearly
-        free, or `tn.Backward()`.
-    - `key`: a random key, for regularizers and quadratures that draw something.
-    - `dt0`: if `None`, then the first step is that of `tn.initial_step_size`. It may also be a
-        function like that one.
+    - `regularizer`: the penalty, such as `tn.TotalDerivative(order=3)`, or any pytree of
+        regularizers. `None` for a plain solve.
+    - `quadrature`: how the rate of the penalty is integrated along the path. The default
+        `tn.Sampled()` evaluates it at a random time, which costs little. If the state is a batch,
+        then `tn.Sampled(batch_axis=0)` draws a time for each row. `tn.Augmented()` integrates with
+        the accuracy of the solver, which costs several times as much. `tn.Backward()` computes just
+        the gradient.
+    - `key`: a random key. `tn.Sampled` needs one, and so do regularizers that draw noise. Pass
+        another one at each training step.
+    - `dt0`: if `None`, then `tn.initial_step_size` chooses the first step. A function like that one
+        is possible, too.
 
     **Returns:**
 
     A `diffrax.Solution`, whose `stats` have besides diffrax's own
 
-    - `"nfe"`: the evaluations of the vector field, per sample under `jax.vmap`: all stages of
-        accepted and rejected steps, and those that chose the first step.
-    - `"nfe_exact"`: False for implicit solvers and for other than ordinary differential equations,
-        where `"nfe"` counts stages.
+    - `"nfe"`: the number of evaluations of the vector field, per sample under `jax.vmap`: all
+        stages of accepted and rejected steps, and the choice of the first step.
+    - `"nfe_exact"`: `False` for implicit solvers and for other than ordinary differential
+        equations, where `"nfe"` counts stages.
     - `"penalty"`: a pytree like `regularizer`. Differentiable.
-    - `"penalty_known"`: False if `"penalty"` has a gradient but no value, see `tn.Backward`.
-    - `"penalty_evaluations"`: how often the rate of the penalty was evaluated.
-    - `"last_point"`: with `throw=False`, where the solve ended; `tn.diagnose` explains it.
+    - `"penalty_known"`: `False` if `"penalty"` is NaN and has just a gradient, see `tn.Backward`.
+    - `"penalty_evaluations"`: the number of evaluations of the penalty's rate.
+    - `"last_point"`: where the solve ended, if that is known; see `tn.diagnose`.
     """
-    problem = with_common_types(
-        Problem(
-            terms=terms,
-            solver=solver,
-            t0=t0,
-            t1=t1,
-            dt0=dt0,
-            y0=y0,
-            args=args,
-            saveat=saveat,
-            stepsize_controller=stepsize_controller,
-            adjoint=adjoint,
-            event=event,
-            max_steps=max_steps,
-            throw=throw,
-            progress_meter=progress_meter,
-            solver_state=solver_state,
-            controller_state=controller_state,
-            made_jump=made_jump,
-        )
+    problem = Problem(
+        terms=terms,
+        solver=solver,
+        t0=t0,
+        t1=t1,
+        dt0=dt0,
+        y0=y0,
+        args=args,
+        saveat=saveat,
+        stepsize_controller=stepsize_controller,
+        adjoint=adjoint,
+        event=merge_events(event, discrete_terminating_event),
+        max_steps=max_steps,
+        throw=throw,
+        progress_meter=progress_meter,
+        solver_state=solver_state,
+        controller_state=controller_state,
+        made_jump=made_jump,
     )
-    _warn_of_unreachable_tolerance(problem)
+    # Before compilation: values are known here, and warnings find the user's line.
+    check_arguments(problem)
+    if regularizer is not None:
+        regularizer = combine(terms, regularizer)
+        _check_regularized(problem, quadrature)
+    return _solve(problem, regularizer, quadrature, key)
+
+
+@eqx.filter_jit
+def _solve(
+    problem: Problem, regularizer: Combined | None, quadrature: Any, key: Key | None
+) -> dfx.Solution:
+    problem = with_common_types(problem)
     if regularizer is None:
-        solution, stats = integrate(problem), {}
+        solution = integrate(problem)
     else:
-        _check(problem, regularizer, quadrature)
-        outcome = quadrature.solve(problem, regularizer, key)
-        solution = with_nonfinite_penalty(outcome.solution, outcome.penalty)
-        stats = {
-            "penalty": outcome.penalty,
-            "penalty_known": outcome.known,
-            "penalty_evaluations": outcome.evaluations,
-        }
-    stats = {**solution.stats, **stats}
-    del stats["num_probes"]
+        solution = _with_penalty(problem, regularizer, quadrature.solve(problem, regularizer, key))
+    stats = {name: x for name, x in solution.stats.items() if name != "num_probes"}
     solution = with_fields(solution, stats=stats)
-    return raise_if_failed(solution) if throw else solution
+    return raise_if_failed(solution) if problem.throw else solution
 
 
-def _check(problem: Problem, regularizer: Any, quadrature: Any) -> None:
-    check_regularizers(problem.terms, regularizer)
+def _with_penalty(problem: Problem, regularizer: Combined, outcome: Penalized) -> dfx.Solution:
+    solution = outcome.solution
+    point = solution.stats.get("last_point")
+    t_end = problem.t1 if point is None else point.time
+    penalty = regularizer.finalize(outcome.integral, problem.t0, t_end)
+    if outcome.known:
+        solution = with_nonfinite_penalty(solution, penalty)
+    else:
+        # NaN cannot be mistaken for a value. The gradient stays.
+        without_value = lambda x: x + jax.lax.stop_gradient(jnp.nan - x)
+        penalty = jtu.tree_map(without_value, penalty)
+    stats = {
+        "penalty": penalty,
+        "penalty_known": outcome.known,
+        "penalty_evaluations": outcome.evaluations,
+    }
+    return with_fields(solution, stats={**solution.stats, **stats})
+
+
+def _check_regularized(problem: Problem, quadrature: Any) -> None:
     if not isinstance(quadrature, AbstractQuadrature):
         hint = " Did you forget the parentheses?" if isinstance(quadrature, type) else ""
         raise TypeError(
-            "`quadrature` must be one such as `tn.Augmented()` or `tn.Sampled()`, "
+            "`quadrature` must be one such as `tn.Sampled()` or `tn.Augmented()`, "
             f"got {quadrature!r}.{hint}"
         )
     if isinstance(problem.adjoint, dfx.ImplicitAdjoint):
@@ -123,22 +149,5 @@ def _check(problem: Problem, regularizer: Any, quadrature: Any) -> None:
             "`adjoint=ImplicitAdjoint()` differentiates a steady state, which does not depend on "
             "the path to it, so it cannot be used with `regularizer`."
         )
-
-
-def _warn_of_unreachable_tolerance(problem: Problem) -> None:
-    controller = problem.stepsize_controller
-    if not isinstance(controller, dfx.AbstractAdaptiveStepSizeController):
-        return
-    rtol = controller.rtol
-    if isinstance(rtol, Tracer):
-        return
-    dtypes = {jnp.result_type(y) for y in jtu.tree_leaves(problem.y0)}
-    for dtype in dtypes:
-        # With a relative tolerance of zero, the absolute one is meant to decide.
-        if 0 < float(rtol) < jnp.finfo(dtype).eps:
-            warnings.warn(
-                f"`rtol={float(rtol):.2g}` is below what {dtype} can resolve "
-                f"({jnp.finfo(dtype).eps:.2g}), so steps are rejected for rounding errors. Loosen "
-                'it, or use double precision: `jax.config.update("jax_enable_x64", True)`.',
-                stacklevel=2,
-            )
+    if not sum(jnp.size(y) for y in jtu.tree_leaves(problem.y0)):
+        raise ValueError("`y0` has no elements, so there is nothing to regularize.")

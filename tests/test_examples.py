@@ -37,6 +37,13 @@ def test_from_diffrax_trains_without_and_with_a_regularizer(capsys):
         assert float(nfe) >= 7
 
 
+def test_own_quadrature_agrees_with_augmented(capsys):
+    load("own_quadrature").main()
+    own, augmented = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())
+    # The tolerance of the solver is 1e-6; dense output is one order worse than the solution.
+    assert own == pytest.approx(augmented, rel=1e-4)
+
+
 @pytest.mark.slow
 def test_from_diffrax_solves_cheaper_at_the_same_loss():
     module = load("from_diffrax")

@@ -1,31 +1,39 @@
-"""Step-size control that sees the plain system alone, and what it learns on the way."""
+"""Step-size control that sees the plain system alone, and observes it."""
 
 from typing import Any, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
+import jax.tree_util as jtu
 
 from ..solvers import AdamsController
 from .plain import plain
 
 
 class Watch(NamedTuple):
-    """The state of the controller inside, and what was seen of the solve."""
+    """The state of the controller inside, and observations of the solve.
+
+    - `num_restarts`: attempts right after a jump, where first-same-as-last solvers evaluate once
+        more.
+    - `restarting`: whether the next attempt is one of those.
+    - `step`: the size of the next step.
+    - `error_finite`: whether the error estimate of the last attempt was finite. Attempts of length
+        zero do not count.
+    """
 
     inner: Any
-    # Attempts that began behind a jump, where first-same-as-last solvers evaluate once more.
     num_restarts: Any
     restarting: Any
-    # The size of the step that would come next.
     step: Any
+    error_finite: Any
 
 
 class WatchedController(dfx.AbstractAdaptiveStepSizeController):
-    """Hands everything on to another controller, without the penalty.
+    """Forwards the plain part of everything to another controller, and observes the steps.
 
-    It wraps the controller and not its norm, since users nest controllers of their own. A step so
-    small that time stands still ends the solve, which would otherwise go on to `max_steps`.
+    It wraps the controller and not its norm, since users nest controllers of their own. It never
+    changes a decision of the controller inside.
     """
 
     controller: dfx.AbstractAdaptiveStepSizeController
@@ -62,7 +70,8 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
 
     def resume(self, inner: Any, step: Any) -> Watch:
         """The state from which a solve goes on, given that of the controller inside."""
-        return Watch(inner, jnp.zeros((), jnp.int32), jnp.asarray(self.restarting), step)
+        num_restarts, restarting = jnp.zeros((), jnp.int32), jnp.asarray(self.restarting)
+        return Watch(inner, num_restarts, restarting, step, jnp.array(True))
 
     def adapt_step_size(
         self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
@@ -78,28 +87,21 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
             error_order,
             controller_state.inner,
         )
-        stuck = _time_stands_still(t0, t1, next_t0, next_t1, keep_step)
-        result = dfx.RESULTS.where(stuck, dfx.RESULTS.dt_min_reached, result)
         restarting = controller_state.restarting
         watch = Watch(
             inner,
             controller_state.num_restarts + restarting.astype(jnp.int32),
             jnp.where(keep_step, jnp.asarray(made_jump), restarting),
             next_t1 - next_t0,
+            # Steps of length zero, which have no error, follow if the step size falls to nothing.
+            jnp.where(t1 > t0, _all_finite(plain(y_error)), controller_state.error_finite),
         )
         return keep_step, next_t0, next_t1, made_jump, watch, result
 
 
-def _time_stands_still(t0, t1, next_t0, next_t1, keep_step):
-    """Whether the next step is none, or a rejected one cannot become smaller.
-
-    Times have so many digits and no more; such steps would be repeated for ever.
-    """
-    few_digits = t1 - t0 <= 64 * jnp.finfo(jnp.result_type(t1)).eps * jnp.abs(t1)
-    not_smaller = next_t1 - next_t0 >= t1 - t0
-    stuck = (next_t1 <= next_t0) | (few_digits & not_smaller)
-    # A step of length zero that was kept is fine if a controller then moves over a jump.
-    return jnp.where(keep_step, (t1 <= t0) & (next_t0 <= t0), stuck)
+def _all_finite(tree: Any) -> Any:
+    finite = [jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(tree)]
+    return jnp.all(jnp.stack(finite)) if finite else jnp.array(True)
 
 
 class PlainNorm(eqx.Module):
@@ -110,6 +112,13 @@ class PlainNorm(eqx.Module):
     def __call__(self, x: Any) -> Any:
         """The norm of the plain part."""
         return self.norm(plain(x))
+
+
+def innermost(controller: Any) -> Any:
+    """The controller inside of all others, such as of `diffrax.ClipStepSizeController`."""
+    while hasattr(controller, "controller"):
+        controller = controller.controller
+    return controller
 
 
 def controller_for_adams(controller: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What went wrong in a solve, in words."""
+"""Why a solve failed, in words."""
 
 import dataclasses
 from typing import Any
@@ -7,19 +7,22 @@ import diffrax as dfx
 import numpy as np
 from jax.core import Tracer
 
-from .failure import LastPoint
+from .failure import NAN_STATE, NAN_STEP, STUCK
+from .last_point import LastPoint
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """One sample that failed.
 
-    - `sample`: its index in the batch, `()` if there is none.
-    - `message`: what diffrax says.
-    - `time`: where the solve ended.
-    - `next_step`: the step that would have come next.
-    - `state`, `slope`, `acceleration`: root mean squares there; NaN if unknown.
-    - `cause`, `advice`: in words.
+    - `sample`: its index in the batch, `()` without a batch.
+    - `message`: the message of diffrax.
+    - `time`: the time where the solve ended.
+    - `next_step`: the step that would have been next.
+    - `state`, `slope`: the root mean squares of the state and of the vector field there; NaN if
+        unknown.
+    - `cause`: the likely cause, in words.
+    - `advice`: what to try.
     """
 
     sample: tuple[int, ...]
@@ -28,14 +31,13 @@ class Finding:
     next_step: float
     state: float
     slope: float
-    acceleration: float
     cause: str
     advice: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """The outcome of `diagnose`; its `str` is for reading."""
+    """The result of `diagnose`. `print` shows it in words."""
 
     num_samples: int
     findings: tuple[Finding, ...]
@@ -55,8 +57,7 @@ class Diagnosis:
             name = f"sample {', '.join(map(str, f.sample))}" if f.sample else "the sample"
             lines.append(
                 f"- {name} at t = {f.time:.6g}: {f.cause}. |y| = {f.state:.3g}, "
-                f"|dy/dt| = {f.slope:.3g}, |d2y/dt2| = {f.acceleration:.3g}, "
-                f"next step {f.next_step:.3g}. {f.advice}"
+                f"|dy/dt| = {f.slope:.3g}, next step {f.next_step:.3g}. {f.advice}"
             )
         hidden = self.num_unfinished - len(self.findings)
         if hidden:
@@ -65,7 +66,10 @@ class Diagnosis:
 
 
 def diagnose(sol: dfx.Solution, *, limit: int = 10) -> Diagnosis:
-    """Tell which samples of a solve failed, where, and what to try.
+    """Say which samples of a solve failed, where, and what to try.
+
+    A sample whose state is NaN or infinite counts as failed, also if diffrax calls the solve
+    successful, as it does with fixed steps.
 
     ```python
     sol = jax.vmap(lambda y0: tn.diffeqsolve(..., throw=False))(y0s)
@@ -76,68 +80,76 @@ def diagnose(sol: dfx.Solution, *, limit: int = 10) -> Diagnosis:
 
     - `sol`: a solution of `tn.diffeqsolve(..., throw=False)`, under any number of `jax.vmap`, with
         values (so outside of `jax.jit`).
-    - `limit`: describe at most this many samples.
+    - `limit`: the largest number of samples to describe.
     """
     codes = np.asarray(_concrete(sol.result._value))
     okay = np.isin(codes, [_code(dfx.RESULTS.successful), _code(dfx.RESULTS.event_occurred)])
-    failed = np.argwhere(~okay)
     point = (sol.stats or {}).get("last_point")
-    findings = tuple(_finding(sol, codes, point, tuple(int(i) for i in s)) for s in failed[:limit])
+    if point is not None:
+        okay = okay & np.asarray(point.state_finite)
+    failed = [tuple(int(i) for i in s) for s in np.argwhere(~okay)]
+    findings = tuple(_finding(sol, codes, point, sample) for sample in failed[:limit])
     return Diagnosis(num_samples=codes.size, findings=findings, num_unfinished=len(failed))
 
 
-def _finding(sol: dfx.Solution, codes: Any, point: Any, sample: tuple[int, ...]) -> Finding:
+def _finding(
+    sol: dfx.Solution, codes: Any, point: LastPoint | None, sample: tuple[int, ...]
+) -> Finding:
     item = next(i for i in _items() if _code(i) == codes[sample])
+    of_sample = lambda x: np.broadcast_to(np.nan if x is None else x, codes.shape)[sample]
     if point is None:
-        numbers: dict[str, float] = dict.fromkeys(LastPoint._fields, np.nan)
-        hint = "Solve with `tn.diffeqsolve(..., throw=False)` to see where."
+        here = LastPoint(*[np.nan] * len(LastPoint._fields))
+        cause, advice = _default(item, sol)
+        advice = "Solve with `tn.diffeqsolve(..., throw=False)` to see where."
     else:
-        numbers = {
-            k: float(np.broadcast_to(np.nan if v is None else v, codes.shape)[sample])
-            for k, v in point._asdict().items()
-        }
-        hint = None
-    cause, advice = _explain(item, numbers, sol)
+        here = LastPoint(*(of_sample(x) for x in point))
+        cause, advice = _cause(here, bool(of_sample(point.is_stuck))) or _default(item, sol)
     return Finding(
-        sample=sample, message=dfx.RESULTS[item], cause=cause, advice=hint or advice, **numbers
+        sample=sample,
+        message=dfx.RESULTS[item],
+        time=float(here.time),
+        next_step=float(here.next_step),
+        state=float(here.state),
+        slope=float(here.slope),
+        cause=cause,
+        advice=advice,
     )
 
 
-def _explain(item: Any, at: dict[str, float], sol: dfx.Solution) -> tuple[str, str]:
-    """A likely cause and what to try, from the numbers at the last point."""
-    known = np.isfinite(at["time"])
-    if item == dfx.RESULTS.nonfinite:
-        return (
-            "the state is fine, but the penalty is not finite",
-            "Use a lower `order`, double precision, or a smooth activation.",
-        )
-    if known and not np.isfinite(at["state"]):
-        return "the state is NaN or infinite", "Shrink `dt0`, or look at the initial state."
-    if known and not np.isfinite(at["slope"]):
-        return (
-            "the vector field is NaN or infinite at the state that was reached",
-            "Look for a division by zero, a logarithm or a root of something negative in it.",
-        )
-    stuck = item == dfx.RESULTS.dt_min_reached
-    if stuck and at["slope"] * abs(at["time"]) > 1e6 * max(at["state"], 1e-300):
+def _cause(here: LastPoint, is_stuck: bool) -> tuple[str, str] | None:
+    """The likely cause and what to try, if the numbers at the last point tell."""
+    if not np.isfinite(here.state):
+        return _sentences(NAN_STATE)
+    if here.slope * abs(here.time) > 1e6 * max(float(here.state), 1e-300) and is_stuck:
         return (
             "the solution grows without bound, and the step size fell to nothing",
             "The dynamics blow up: bound the vector field (tanh), shorten the interval, or "
             "regularize more strongly.",
         )
-    if stuck:
+    if not here.error_finite:
+        return _sentences(NAN_STEP)
+    return _sentences(STUCK) if is_stuck else None
+
+
+def _sentences(text: str) -> tuple[str, str]:
+    """The first sentence, which is the cause, and the rest, which is the advice."""
+    cause, _, advice = text.partition(". ")
+    return cause, advice
+
+
+def _default(item: Any, sol: dfx.Solution) -> tuple[str, str]:
+    """The cause and what to try, from the result alone."""
+    if item == dfx.RESULTS.nonfinite:
         return (
-            "the step size fell until time stood still",
-            "The vector field may return NaN just ahead, or jump: name jumps with "
-            "`diffrax.ClipStepSizeController(jump_ts=...)`; or the tolerance is below what the "
-            "precision can resolve.",
+            "the state is finite, but the penalty is not finite",
+            "Use a lower `order`, double precision, or a smooth activation.",
         )
     if item == dfx.RESULTS.max_steps_reached:
         return (
             f"`max_steps` = {_max_steps(sol)} were not enough",
             "Raise the weight of the regularizer, loosen `rtol` and `atol`, or raise `max_steps`; "
-            "if |d2y/dt2| is large against |dy/dt|, the dynamics are stiff, and an implicit solver "
-            "such as `diffrax.Kvaerno5` may be faster.",
+            "if the dynamics are stiff, an implicit solver such as `diffrax.Kvaerno5` may be "
+            "faster.",
         )
     return dfx.RESULTS[item].rstrip("."), "See the message of diffrax."
 

@@ -1,4 +1,4 @@
-"""Fixed steps that also the backward solve of an adjoint can take."""
+"""Fixed steps that the backward solve of an adjoint can take, too."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,9 +44,16 @@ class FixedGrid(dfx.AbstractStepSizeController[Any, None]):
         error_order: Any,
     ) -> tuple[Any, Any]:
         """The end of the first step, and which time is next."""
-        del terms, t1, y0, args, func, error_order
+        del terms, y0, args, func, error_order
         if dt0 is not None:
             raise ValueError("`dt0` must be `None`: steps are those of the grid.")
+        # Rounding of `t1` is no reason to refuse; diffrax ends a solve a few digits before it.
+        rounding = 32 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
+        t0 = eqx.error_if(
+            t0,
+            self.ts[-1] < t1 - rounding,
+            "`FixedGrid(ts)` ends before the solve does: `ts` must reach from `t0` to `t1`.",
+        )
         following = jnp.searchsorted(self.ts, t0, side="right")
         return self._at(following), following + 1
 

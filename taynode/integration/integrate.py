@@ -9,23 +9,35 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from .._types import Scalar
+from .._types import Scalar, Y
 from ..solvers import Adams
 from .control import controller_for_adams, PlainNorm, WatchedController
-from .failure import last_point
+from .last_point import LastPoint, size, slope_if
 from .nfe import cost_of
 from .plain import plain
 from .problem import Problem
-from .solution import saved, time_and_state, with_fields
+from .solution import also_saving, saved, split, time_and_state, with_fields
 from .start import start
 
 
 def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> dfx.Solution:
-    """Solve, and count the evaluations.
+    """Solve a problem with diffrax, and count the evaluations of the vector field.
 
-    The state may be augmented: control and the first step look at its plain part. Never raises for
-    a solve that fails; its result says so. `wrap` may put something around the solver that has a
-    `first_state`, made from that of the solver inside.
+    This is what a quadrature calls. It never raises if a solve fails; the `result` of the solution
+    says so, and `tn.diffeqsolve` raises if it is to.
+
+    **Arguments:**
+
+    - `problem`: the problem. Its state may be larger than the user's; step-size control and the
+        choice of the first step look at the part that is the user's.
+    - `wrap`: a function that puts a solver around `problem.solver`. The one around must have a
+        method `first_state(inner_state, t0, y0)`, which makes its state from that of the inner one.
+
+    **Returns:**
+
+    A `diffrax.Solution` whose `stats` have besides diffrax's own `"nfe"`, `"nfe_exact"`,
+    `"num_probes"` (evaluations that only chose the first step) and `"last_point"` (where the solve
+    ended, if that is known).
     """
     problem, spent, num_probes = start(_with_matching_control(problem))
     cost = cost_of(problem.solver)
@@ -34,7 +46,9 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
         if state is not None:
             state = solver.first_state(state, problem.t0 * problem.direction, problem.y0)
         problem = problem.replace(solver=solver, solver_state=state)
-    solution, num_restarts, next_step = _solve_watched(problem)
+    solution, watch = _solve_watched(problem)
+    solution, end = _take_end(problem, solution)
+    num_restarts = 0 if watch is None else watch.num_restarts
     exact = cost.exact and all(isinstance(term, dfx.ODETerm) for term in _terms(problem))
     stats = {
         **solution.stats,
@@ -42,31 +56,18 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
         "nfe_exact": exact and not (problem.is_steady and cost.start),
         "num_probes": num_probes,
     }
-    if problem.looks_back:
-        (ts, _), (ys, end) = saved(solution)
-        solution = with_fields(solution, ts=ts, ys=ys)
-    elif problem.is_backsolve and not problem.throw and all(s.t1 for s in problem.saves):
-        ts, ys = plain(saved(solution))
-        place = jnp.sum(jnp.isfinite(ts)) - 1
-        end = jtu.tree_map(lambda x: x[place][None], (ts, ys))
-    else:
-        return with_fields(solution, stats=stats)
-    t, y = jtu.tree_map(lambda x: x[0], end)
-    failed = jnp.invert(dfx.is_okay(solution.result))
-    field = dfx.ODETerm(plain(problem.terms.vector_field)).vf
-    stats["last_point"] = last_point(field, problem.args, t, y, next_step, failed)
+    if end is not None:
+        stats["last_point"] = _last_point(problem, solution, watch, *end)
     return with_fields(solution, stats=stats)
 
 
-def _solve_watched(problem: Problem) -> tuple[dfx.Solution, Scalar, Scalar]:
-    """The call of diffrax, how often the solver began anew, and the step that would be next."""
+def _solve_watched(problem: Problem) -> tuple[dfx.Solution, Any]:
+    """The call of diffrax, and what was observed of an adaptive solve."""
     saveat, controller, adjoint = problem.saveat, problem.stepsize_controller, problem.adjoint
     state = problem.controller_state
-    if problem.looks_back:
-        subs = saveat.subs, dfx.SubSaveAt(t1=True, fn=time_and_state)
-        saveat = eqx.tree_at(lambda s: s.subs, saveat, subs, is_leaf=lambda x: x is None)
-    adaptive = isinstance(controller, dfx.AbstractAdaptiveStepSizeController)
-    watched = adaptive and not problem.is_steady
+    if problem.saves_end:
+        saveat = also_saving(saveat, dfx.SubSaveAt(t1=True, fn=time_and_state))
+    watched = problem.is_adaptive and not problem.is_steady
     if watched:
         restarting = False if problem.made_jump is None else problem.made_jump
         controller = WatchedController(controller, restarting)
@@ -94,11 +95,36 @@ def _solve_watched(problem: Problem) -> tuple[dfx.Solution, Scalar, Scalar]:
         made_jump=problem.made_jump,
     )
     if not watched:
-        return solution, 0, problem.dt0
+        return solution, None
     watch: Any = solution.controller_state
     inner = watch.inner if problem.saveat.controller_state else None
-    next_step = jax.lax.stop_gradient(watch.step) * problem.direction
-    return with_fields(solution, controller_state=inner), watch.num_restarts, next_step
+    return with_fields(solution, controller_state=inner), watch
+
+
+def _take_end(problem: Problem, solution: dfx.Solution) -> tuple[dfx.Solution, Any]:
+    """The solution as it was asked for, and the time and state of its end, if they are known."""
+    if problem.saves_end:
+        solution, _, end = split(solution)
+        return solution, jtu.tree_map(lambda x: x[0], end)
+    if problem.is_backsolve and all(sub.t1 for sub in problem.saves):
+        ts, ys = plain(saved(solution))
+        # The end comes last, or where an early end left the first gap.
+        place = jnp.sum(jnp.isfinite(ts)) - 1
+        return solution, jtu.tree_map(lambda x: x[place], (ts, ys))
+    return solution, None
+
+
+def _last_point(problem: Problem, solution: dfx.Solution, watch: Any, t: Scalar, y: Y) -> LastPoint:
+    next_step, error_finite = problem.dt0, jnp.array(True)
+    if watch is not None:
+        next_step = jax.lax.stop_gradient(watch.step) * problem.direction
+        error_finite = watch.error_finite
+    slope = None
+    if problem.is_ode and not problem.throw:
+        failed = jnp.invert(dfx.is_okay(solution.result))
+        plain_term = dfx.ODETerm(plain(problem.terms.vector_field))
+        slope = slope_if(failed, plain_term.vf, t, y, problem.args)
+    return LastPoint(t, next_step, size(y), slope, error_finite)
 
 
 def _terms(problem: Problem) -> list[Any]:
@@ -106,7 +132,7 @@ def _terms(problem: Problem) -> list[Any]:
 
 
 def _with_matching_control(problem: Problem) -> Problem:
-    """Adams needs the tolerances and norm of the control, and tells it the order in use."""
+    """Give Adams the tolerances and norm of the control, and the control its current order."""
     if not isinstance(problem.solver, Adams):
         return problem
     controller = controller_for_adams(problem.stepsize_controller)
@@ -117,12 +143,12 @@ def _with_matching_control(problem: Problem) -> Problem:
 
 
 def _backward_adjoint(problem: Problem) -> dfx.BacksolveAdjoint:
-    """The backward solve is controlled by what the plain adjoint would be controlled by."""
+    """Let the control of the backward solve see what it would see in the plain adjoint."""
     options = dict(problem.adjoint.kwargs)
     if "stepsize_controller" in options:
         controller = options["stepsize_controller"]
     else:
-        # diffrax would hand on the one of the forward solve, turned into its direction of time.
+        # diffrax would take the one of the forward solve, turned into its direction of time.
         controller = problem.stepsize_controller.wrap(jnp.where(problem.t0 < problem.t1, 1, -1))
     if isinstance(controller, dfx.AbstractAdaptiveStepSizeController):
         controller = WatchedController(controller)

@@ -1,9 +1,10 @@
-"""What a solve is asked for."""
+"""The arguments of a solve."""
 
 import dataclasses
 from typing import Any
 
 import diffrax as dfx
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
@@ -12,15 +13,19 @@ import lineax.internal as lxi
 from .._types import Args, Scalar, Y
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """What `diffrax.diffeqsolve` is asked for, with times and states as arrays."""
+class Problem(eqx.Module):
+    """The arguments of `diffrax.diffeqsolve`, which a quadrature may change before it solves.
+
+    Each field is named as the argument. `dt0` may also be a function that chooses the first step,
+    see `tn.initial_step_size`. Quadratures get times and states as arrays of the types in which
+    diffrax solves.
+    """
 
     terms: Any
-    solver: dfx.AbstractSolver
+    solver: Any
     t0: Scalar
     t1: Scalar
-    dt0: Any  # a number, a function that chooses it, or `None`
+    dt0: Any
     y0: Y
     args: Args
     saveat: dfx.SaveAt
@@ -35,13 +40,18 @@ class Problem:
     made_jump: Any
 
     def replace(self, **changes: Any) -> "Problem":
-        """The same problem with changes."""
+        """A copy of the problem with other values for some fields."""
         return dataclasses.replace(self, **changes)
 
     @property
     def is_ode(self) -> bool:
-        """Whether it is one ordinary differential equation."""
+        """Whether this is one ordinary differential equation."""
         return isinstance(self.terms, dfx.ODETerm)
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether errors control the step size."""
+        return isinstance(self.stepsize_controller, dfx.AbstractAdaptiveStepSizeController)
 
     @property
     def is_backsolve(self) -> bool:
@@ -50,13 +60,20 @@ class Problem:
 
     @property
     def is_steady(self) -> bool:
-        """Whether a steady state is differentiated; that adjoint wants to be left alone."""
+        """Whether gradients are those of a steady state.
+
+        `ImplicitAdjoint` refuses to save the controller's state, and a given solver state.
+        """
         return isinstance(self.adjoint, dfx.ImplicitAdjoint)
 
     @property
-    def looks_back(self) -> bool:
-        """Whether to save where the solve ends, which is of interest if it may fail."""
-        return self.is_ode and not (self.throw or self.is_backsolve or self.is_steady)
+    def saves_end(self) -> bool:
+        """Whether the end of the solve can be saved besides what the user saves.
+
+        `BacksolveAdjoint` refuses `SaveAt(subs=...)`, and each output of it is one more segment of
+        its backward solve.
+        """
+        return not (self.is_backsolve or self.is_steady)
 
     @property
     def direction(self) -> Scalar:
@@ -74,15 +91,27 @@ def is_subsaveat(x: Any) -> bool:
     return isinstance(x, dfx.SubSaveAt)
 
 
-def with_common_types(problem: Problem) -> Problem:
-    """Times and states as arrays of the types in which diffrax will solve."""
+def time_dtype(problem: Problem) -> Any:
+    """The type in which diffrax computes with time."""
     given = [problem.t0, problem.t1, *(s.ts for s in problem.saves if s.ts is not None)]
     if problem.dt0 is not None and not callable(problem.dt0):
         given.append(problem.dt0)
     with jax.numpy_dtype_promotion("standard"):
         dtype = jnp.result_type(*given)
-        if not jnp.issubdtype(dtype, jnp.floating):
-            dtype = lxi.default_floating_dtype()
+    return dtype if jnp.issubdtype(dtype, jnp.inexact) else lxi.default_floating_dtype()
+
+
+def state_dtypes(problem: Problem) -> set[Any]:
+    """The types in which diffrax computes with the leaves of the state."""
+    time = time_dtype(problem)
+    with jax.numpy_dtype_promotion("standard"):
+        return {jnp.result_type(y, time) for y in jtu.tree_leaves(problem.y0)}
+
+
+def with_common_types(problem: Problem) -> Problem:
+    """Times and states as arrays of the types in which diffrax will solve."""
+    dtype = time_dtype(problem)
+    with jax.numpy_dtype_promotion("standard"):
         promote = lambda y: jnp.asarray(y, jnp.result_type(y, dtype))
         y0 = jtu.tree_map(promote, problem.y0)
     dt0 = problem.dt0

@@ -1,10 +1,11 @@
-"""How a solve begins: the first step, and the evaluation that is handed on."""
+"""The start of a solve: its first step, and its first evaluation."""
 
 import diffrax as dfx
 import jax
 
 from .._types import Scalar
 from ..solvers import Adams
+from .control import innermost
 from .initial_step import initial_step_size
 from .nfe import cost_of, state_from_slope, takes_first_slope
 from .plain import plain
@@ -12,14 +13,17 @@ from .problem import Problem
 
 
 def start(problem: Problem) -> tuple[Problem, int, int]:
-    """Choose the first step and hand its evaluation on.
+    """Choose the first step, and hand the vector field at the start to the solver.
 
-    Also tells how many evaluations that took, and how many of them were of the plain system just to
-    choose the step.
+    **Returns:**
+
+    The problem with a `dt0`, the number of evaluations so far, and how many of them were made only
+    to choose the step, with the plain system.
     """
     solver, controller = problem.solver, problem.stepsize_controller
-    adaptive = isinstance(controller, dfx.AbstractAdaptiveStepSizeController)
-    choose = problem.is_ode and adaptive and (problem.dt0 is None or callable(problem.dt0))
+    choose = (
+        problem.is_ode and problem.is_adaptive and (problem.dt0 is None or callable(problem.dt0))
+    )
     hand_on = problem.is_ode and problem.solver_state is None and takes_first_slope(solver)
     hand_on = hand_on and not problem.is_steady
     if callable(problem.dt0) and not choose:
@@ -62,18 +66,15 @@ def start(problem: Problem) -> tuple[Problem, int, int]:
 
 
 def _error_order(problem: Problem) -> Scalar:
-    """The order by which the first step is chosen: what the controller was told goes first."""
-    controller = problem.stepsize_controller
-    while hasattr(controller, "controller"):
-        controller = controller.controller
-    told = getattr(controller, "error_order", None)
-    if told is not None:
-        return told
+    """The order by which the first step is chosen: that of the controller, or of the solver."""
+    given = getattr(innermost(problem.stepsize_controller), "error_order", None)
+    if given is not None:
+        return given
     # Adams begins with low orders; this is what the reference implementations take.
     order = 5 if isinstance(problem.solver, Adams) else problem.solver.error_order(problem.terms)
     if order is None:
         raise ValueError(
-            f"`dt0=None` needs the order of `{type(problem.solver).__name__}`, which it does not "
-            "tell; pass `dt0`, or `PIDController(..., error_order=...)`."
+            f"`dt0=None` needs the order of the solver, and `{type(problem.solver).__name__}` does "
+            "not define it; pass `dt0`, or `PIDController(..., error_order=...)`."
         )
     return order

@@ -1,4 +1,4 @@
-"""How a model solves its differential equation: one object that is handed to it."""
+"""A solver with its settings, as one argument of a model."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ import jax.tree_util as jtu
 
 from .._types import Args, Key, Scalar, VectorField, Y
 from ..integration.grid import FixedGrid
-from ..quadrature import AbstractQuadrature, Augmented
+from ..quadrature import AbstractQuadrature, Sampled
 from ..solve import diffeqsolve
 
 
@@ -21,8 +21,10 @@ class Solve(eqx.Module):
 
     **Arguments:**
 
-    - `solver`, `stepsize_controller`, `adjoint`, `max_steps`, `regularizer`, `quadrature`, `throw`:
-        as for `tn.diffeqsolve`.
+    - `solver`, `stepsize_controller`, `adjoint`, `max_steps`, `regularizer`, `throw`: as for
+        `tn.diffeqsolve`.
+    - `quadrature`: as for `tn.diffeqsolve`. States of models are batches along their first axis, so
+        the default draws a random time for each row.
     - `num_steps`: a fixed grid of that many equal steps, instead of a step-size controller.
     """
 
@@ -32,7 +34,7 @@ class Solve(eqx.Module):
     adjoint: dfx.AbstractAdjoint = dfx.RecursiveCheckpointAdjoint()
     max_steps: int | None = eqx.field(static=True, default=4096)
     regularizer: Any = None
-    quadrature: AbstractQuadrature = Augmented()
+    quadrature: AbstractQuadrature = Sampled(batch_axis=0)
     throw: bool = eqx.field(static=True, default=True)
 
     def __call__(
@@ -47,8 +49,9 @@ class Solve(eqx.Module):
         key: Key | None = None,
     ) -> dfx.Solution:
         """Solve from `t0` to `t1`."""
-        # In the precision of the state: Python's numbers would make it double, if that is enabled.
+        # Time has the precision of the state; Python's numbers would be double, if that is enabled.
         dtype = jnp.result_type(*(x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)))
+        dtype = jnp.finfo(dtype).dtype  # real, if the state is complex
         t0, t1 = jnp.asarray(t0, dtype), jnp.asarray(t1, dtype)
         controller, dt0, max_steps = self.stepsize_controller, None, self.max_steps
         if self.num_steps is not None:

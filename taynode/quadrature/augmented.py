@@ -1,21 +1,30 @@
 """The integral as one more component of the state."""
 
-from typing import Any
-
+from .._types import Key
 from ..integration.problem import Problem
-from .augmented_state import AugmentedField
-from .augmenting import AbstractAugmented
+from ..regularizers import AbstractRegularizer
+from .augmenting import augment, solve_augmented, takes_any_state
+from .base import AbstractQuadrature, Penalized
+from .stepwise import integrate_stepwise
 
 
-class Augmented(AbstractAugmented):
-    """The quadrature of the paper: the integral rides in the solver's state.
+class Augmented(AbstractQuadrature):
+    """Integrates the rate together with the state, as the paper does.
 
-    The penalty is as exact as the solution. The rate is evaluated at each stage of the solver, so a
-    solve costs several times that of the plain system; `Sampled` is far cheaper for training. The
-    penalty takes no part in step-size control, forwards or backwards.
+    The penalty is as accurate as the solution. The rate is evaluated at each stage of the solver,
+    so a solve costs several times that of the plain system; `Sampled` is far cheaper for training.
+    Step-size control ignores the penalty, forward and backward.
+
+    A solver of your own, whose `step` need not work for a state of another structure, steps the
+    plain system only. The rate is then integrated over each step by Gauss-Legendre quadrature, with
+    states from the dense output of the solver.
     """
 
-    def moving(self, field: AugmentedField, problem: Problem) -> Any:
-        """Both move."""
-        del problem
-        return field
+    def solve(
+        self, problem: Problem, regularizer: AbstractRegularizer, key: Key | None
+    ) -> Penalized:
+        """Solve for the state and the integral."""
+        field = augment(self, problem, regularizer, key)
+        if takes_any_state(problem.solver):
+            return solve_augmented(problem, field, field)
+        return integrate_stepwise(problem, field)

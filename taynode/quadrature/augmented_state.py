@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from .._types import Args, Scalar, Y
-from ..regularizers.combine import combine_rates
+from ..regularizers import AbstractRegularizer
 
 
 class AugmentedState(NamedTuple):
@@ -32,8 +32,8 @@ class AugmentedField(eqx.Module):
     """
 
     term: dfx.ODETerm
-    regularizer: Any
-    states: list[Any]
+    regularizer: AbstractRegularizer
+    states: Any
 
     @property
     def plain_part(self) -> Any:
@@ -43,7 +43,7 @@ class AugmentedField(eqx.Module):
     def __call__(self, t: Scalar, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
         """The slope of the state and the rate of the penalty."""
         y, penalty = state
-        slope, rates = combine_rates(self.regularizer, self.term.vf, t, y, args, self.states)
+        slope, rates = self.regularizer.rate(self.term.vf, t, y, args, self.states)
         if penalty is not None:
             rates = jtu.tree_map(lambda r, p: r.astype(jnp.result_type(p)), rates, penalty)
         pair = slope, rates
@@ -55,9 +55,7 @@ def zero_penalty(field: AugmentedField, t: Scalar, y: Y, args: Args) -> Any:
 
     Runge-Kutta methods of diffrax want one type of numbers, so it is of the type of the state.
     """
-    evaluate = lambda t, y, args: combine_rates(
-        field.regularizer, field.term.vf, t, y, args, field.states
-    )
+    evaluate = lambda t, y, args: field(t, (y, None), args)
     _, rates = eqx.filter_eval_shape(evaluate, t, y, args)
     zero = nothing_of((field, y, args))
 

@@ -1,6 +1,5 @@
-"""Solving for the state and the penalty in one call."""
+"""Solving for the state and the integral in one call."""
 
-import abc
 from typing import Any
 
 import diffrax as dfx
@@ -8,66 +7,85 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from .._types import Key
+from .._types import Args, Key, Scalar
 from ..integration.integrate import integrate
 from ..integration.plain import plain
 from ..integration.problem import is_subsaveat, Problem
-from ..integration.solution import saved, with_fields
-from ..regularizers.combine import finalize, initial_states
+from ..integration.solution import also_saving, saved, split, with_fields
+from ..regularizers import AbstractRegularizer
 from .augmented_state import AugmentedField, AugmentedState, zero_penalty
 from .base import AbstractQuadrature, Penalized
 
 
-class AbstractAugmented(AbstractQuadrature):
-    """Solves for the state and the penalty in one call."""
-
-    @abc.abstractmethod
-    def moving(self, field: AugmentedField, problem: Problem) -> Any:
-        """The vector field of the augmented state."""
-
-    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Penalized:
-        """Augment, solve, and take the state and the penalty apart again."""
-        if problem.solver_state is not None:
-            raise ValueError(
-                f"`solver_state` is that of the plain system, and `{type(self).__name__}()` solves "
-                "a larger one. Use `quadrature=tn.Sampled()` to go on from a solver's state."
-            )
-        states = initial_states(regularizer, problem.y0, problem.args, key)
-        field = AugmentedField(problem.terms, regularizer, states)
-        zero = zero_penalty(field, problem.t0, problem.y0, problem.args)
-        larger = problem.replace(
-            terms=dfx.ODETerm(self.moving(field, problem)),
-            y0=AugmentedState(problem.y0, zero),
-            event=_plain_event(problem.event),
+def augment(
+    quadrature: AbstractQuadrature,
+    problem: Problem,
+    regularizer: AbstractRegularizer,
+    key: Key | None,
+) -> AugmentedField:
+    """The vector field of the state and the integral."""
+    if problem.solver_state is not None:
+        raise ValueError(
+            f"`solver_state` belongs to the plain system, and `{type(quadrature).__name__}()` "
+            "solves a larger one. Use `quadrature=tn.Sampled()` to continue from a solver's state."
         )
-        solution, integrals = (_whole if problem.is_backsolve else _apart)(larger)
-        integrals = jtu.tree_map(lambda x: x * problem.direction.astype(x.dtype), integrals)
-        solution = with_fields(
-            solution,
-            interpolation=plain(solution.interpolation),
-            solver_state=plain(solution.solver_state),
-        )
-        penalty = finalize(regularizer, integrals, problem.t0, problem.t1)
-        # Every evaluation of the solver is one of the rate; those that choose a step are not.
-        evaluations = solution.stats["nfe"] - solution.stats["num_probes"]
-        return Penalized(solution, penalty, evaluations)
+    states = regularizer.init(problem.y0, problem.args, key=key)
+    return AugmentedField(problem.terms, regularizer, states)
+
+
+def takes_any_state(solver: Any) -> bool:
+    """Whether a solver takes states of any structure, as those of diffrax and taynode do.
+
+    The `step` of a user's solver may do arithmetic on the state, such as `y0 + dt * f`, which works
+    for arrays alone.
+    """
+    inner = getattr(solver, "solver", None)
+    if isinstance(inner, dfx.AbstractSolver) and not takes_any_state(inner):
+        return False
+    return type(solver).step.__module__.partition(".")[0] in ("diffrax", "taynode")
+
+
+def solve_augmented(problem: Problem, field: AugmentedField, moving: Any) -> Penalized:
+    """Solve for the state and the integral, and take them apart again.
+
+    `moving` is the vector field of the solve. It may differ from `field` in its values.
+    """
+    zero = zero_penalty(field, problem.t0, problem.y0, problem.args)
+    larger = problem.replace(
+        terms=dfx.ODETerm(moving),
+        y0=AugmentedState(problem.y0, zero),
+        event=_plain_event(problem.event),
+        saveat=_plain_saveat(problem),
+    )
+    solution, integral = (_whole if problem.is_backsolve else _apart)(larger)
+    integral = jtu.tree_map(lambda x: x * problem.direction.astype(x.dtype), integral)
+    solution = with_fields(
+        solution,
+        interpolation=plain(solution.interpolation),
+        solver_state=plain(solution.solver_state),
+    )
+    # Each evaluation of the solver is one of the rate; those that choose a step are not.
+    evaluations = solution.stats["nfe"] - solution.stats["num_probes"]
+    return Penalized(solution, integral, evaluations)
 
 
 class _PlainSave(eqx.Module):
-    """What the user saves, of the state alone."""
+    """A user's function of saved states, applied to the plain state."""
 
     fn: Any
 
-    def __call__(self, t: Any, state: AugmentedState, args: Any) -> Any:
+    def __call__(self, t: Scalar, state: AugmentedState, args: Args) -> Any:
         return self.fn(t, state.y, args)
 
 
 class _PlainCondition(eqx.Module):
-    """An event's condition, which sees the plain system alone."""
+    """The condition of an event, which sees the plain system alone."""
 
     fn: Any
 
-    def __call__(self, t: Any, y: AugmentedState, args: Any, *, terms: Any, **others: Any) -> Any:
+    def __call__(
+        self, t: Scalar, y: AugmentedState, args: Args, *, terms: Any, **others: Any
+    ) -> Any:
         return self.fn(t, y.y, args, terms=plain(terms), **others)
 
 
@@ -78,24 +96,33 @@ def _plain_event(event: dfx.Event | None) -> dfx.Event | None:
     return dfx.Event(conditions, event.root_finder, event.direction)
 
 
-def _save_penalty(t: Any, state: AugmentedState, args: Any) -> Any:
+def _plain_saveat(problem: Problem) -> dfx.SaveAt:
+    """Save functions of the plain state.
+
+    `BacksolveAdjoint` saves whole states alone. It knows them by the default function, and refuses
+    others.
+    """
+    default = dfx.SubSaveAt(t1=True).fn
+
+    def plain_save(sub):
+        if problem.is_backsolve and sub.fn is default:
+            return sub
+        return eqx.tree_at(lambda s: s.fn, sub, _PlainSave(sub.fn))
+
+    subs = jtu.tree_map(plain_save, problem.saveat.subs, is_leaf=is_subsaveat)
+    return eqx.tree_at(lambda s: s.subs, problem.saveat, subs, is_leaf=lambda x: x is None)
+
+
+def _save_penalty(t: Scalar, state: AugmentedState, args: Args) -> Any:
     del t, args
     return state.penalty
 
 
 def _apart(problem: Problem) -> tuple[dfx.Solution, Any]:
-    """Save the state as the user wants it, and the penalty at the end."""
-    saveat = problem.saveat
-    own = jtu.tree_map(
-        lambda sub: eqx.tree_at(lambda s: s.fn, sub, _PlainSave(sub.fn)),
-        saveat.subs,
-        is_leaf=is_subsaveat,
-    )
-    subs = own, dfx.SubSaveAt(t1=True, fn=_save_penalty)
-    saveat = eqx.tree_at(lambda s: s.subs, saveat, subs, is_leaf=lambda x: x is None)
-    solution = integrate(problem.replace(saveat=saveat))
-    (ts, _), (ys, penalties) = saved(solution)
-    return with_fields(solution, ts=ts, ys=ys), jtu.tree_map(lambda x: x[0], penalties)
+    """Save the state as the user wants it, and the integral at the end."""
+    saveat = also_saving(problem.saveat, dfx.SubSaveAt(t1=True, fn=_save_penalty))
+    solution, _, integrals = split(integrate(problem.replace(saveat=saveat)))
+    return solution, jtu.tree_map(lambda x: x[0], integrals)
 
 
 def _whole(problem: Problem) -> tuple[dfx.Solution, Any]:

@@ -8,55 +8,73 @@ import equinox.internal as eqxi
 
 from .._types import Key
 from ..integration.problem import Problem
+from ..regularizers import AbstractRegularizer
 from .augmented_state import AugmentedField
-from .augmenting import AbstractAugmented
-from .base import Penalized
+from .augmenting import augment, solve_augmented, takes_any_state
+from .base import AbstractQuadrature, Penalized
 from .costate import CostateField
 
 
-class Backward(AbstractAugmented):
-    """The released code's trick: the gradient of the penalty without its value.
+class Backward(AbstractQuadrature):
+    """Computes the gradient of the penalty without its value, as the paper's released code does.
 
-    Forwards the plain system is solved; the rate enters where derivatives are taken. The penalty
-    reads 0, with `stats["penalty_known"]` False, and has the gradient of `Augmented`, if the loss
-    is linear in the penalty. For `diffrax.BacksolveAdjoint`, where the paper used it, and equally
-    for the other adjoints that differentiate in reverse.
+    The forward solve is that of the plain system; the rate enters where derivatives are taken. So
+    the penalty is NaN, `stats["penalty_known"]` is `False`, and the gradient is that of
+    `Augmented`, provided that the loss is linear in the penalty. Record the loss without it.
+
+    This is for `diffrax.BacksolveAdjoint`, with which the paper used it, and works for all adjoints
+    that differentiate in reverse.
     """
 
-    def moving(self, field: AugmentedField, problem: Problem) -> Any:
-        """The penalty moves in the derivatives alone."""
-        if isinstance(problem.adjoint, dfx.ForwardMode):
-            raise ValueError(
-                "`quadrature=Backward()` exists in reverse-mode differentiation only, so it cannot "
-                "be used with `adjoint=ForwardMode()`; use `Augmented()` or `Sampled()`."
-            )
-        if isinstance(problem.solver, dfx.AbstractImplicitSolver):
-            raise ValueError(
-                "`quadrature=Backward()` exists in reverse-mode differentiation only, and the "
-                f"implicit `solver` `{type(problem.solver).__name__}` differentiates in forward "
-                "mode; use `Augmented()` or `Sampled()`."
-            )
-        if problem.event is not None and problem.event.root_finder is not None:
-            raise ValueError(
-                "`quadrature=Backward()` does not know the penalty's value, so it cannot "
-                "differentiate for the time of an `event` with a `root_finder`; use `Augmented()` "
-                "or `Sampled()`."
-            )
-        if isinstance(field.plain_part, eqx.Module):
-            return CostateField(field)
-        # A function may close over the parameters that one differentiates for.
-        vector_field = eqx.filter_closure_convert(
-            field.plain_part, problem.t0, problem.y0, problem.args
-        )
-        return CostateField(eqx.tree_at(lambda f: f.term.vector_field, field, vector_field))
-
-    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Penalized:
-        """Solve, and report that the value of the penalty is not known."""
+    def solve(
+        self, problem: Problem, regularizer: AbstractRegularizer, key: Key | None
+    ) -> Penalized:
+        """Solve the plain system, with the derivatives of the augmented one."""
+        _check(problem)
         why = "With `quadrature=Backward()`, whose penalty has no value,"
         t0, t1 = (
             eqxi.nondifferentiable(t, name=f"{why} `{name}`")
             for name, t in (("t0", problem.t0), ("t1", problem.t1))
         )
         problem = problem.replace(t0=t0, t1=t1)
-        solution, penalty, _, _ = super().solve(problem, regularizer, key)
-        return Penalized(solution, penalty, 0, known=False)
+        field = augment(self, problem, regularizer, key)
+        solution, integral, _, _ = solve_augmented(problem, field, _costate(field, problem))
+        return Penalized(solution, integral, 0, known=False)
+
+
+def _check(problem: Problem) -> None:
+    name = type(problem.solver).__name__
+    if isinstance(problem.adjoint, dfx.ForwardMode):
+        raise ValueError(
+            "`quadrature=Backward()` exists in reverse-mode differentiation only, so it cannot "
+            "be used with `adjoint=ForwardMode()`; use `Augmented()` or `Sampled()`."
+        )
+    if isinstance(problem.solver, dfx.AbstractImplicitSolver):
+        raise ValueError(
+            "`quadrature=Backward()` exists in reverse-mode differentiation only, and the "
+            f"implicit `solver` `{name}` differentiates in forward mode; use `Augmented()` or "
+            "`Sampled()`."
+        )
+    if not takes_any_state(problem.solver):
+        raise ValueError(
+            "`quadrature=Backward()` solves for a larger state than `y0`, and the `step` of "
+            f"`solver={name}()`, which is not one of diffrax or taynode, may need that of `y0`; "
+            "use `Augmented()` or `Sampled()`."
+        )
+    if problem.event is not None and problem.event.root_finder is not None:
+        raise ValueError(
+            "`quadrature=Backward()` does not know the penalty's value, so it cannot "
+            "differentiate for the time of an `event` with a `root_finder`; use `Augmented()` "
+            "or `Sampled()`."
+        )
+
+
+def _costate(field: AugmentedField, problem: Problem) -> Any:
+    """The vector field in which the penalty moves in derivatives alone."""
+    if isinstance(field.plain_part, eqx.Module):
+        return CostateField(field)
+    # A function may close over the parameters that one differentiates for.
+    vector_field = eqx.filter_closure_convert(
+        field.plain_part, problem.t0, problem.y0, problem.args
+    )
+    return CostateField(eqx.tree_at(lambda f: f.term.vector_field, field, vector_field))

@@ -7,10 +7,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from .._types import Scalar, Y
+from .._types import Y
 from ..integration.integrate import integrate
 from ..integration.problem import Problem
-from ..integration.solution import saved, time_and_state, with_fields
+from ..integration.solution import also_saving, split, with_fields
+from .observer import integrate_observed
 from .row_reader import RowReader
 
 
@@ -59,27 +60,10 @@ def read_rows(problem: Problem, times: Any, axis: int) -> tuple[dfx.Solution, Re
     return solution, Readings(read_times.reshape(times.shape), states, reached.reshape(times.shape))
 
 
-def save_end(problem: Problem) -> Problem:
-    """Also save where the solve ends, to be taken off again by `split_end`."""
-    subs = problem.saveat.subs, dfx.SubSaveAt(t1=True, fn=time_and_state)
-    saveat = eqx.tree_at(lambda s: s.subs, problem.saveat, subs, is_leaf=lambda x: x is None)
-    return problem.replace(saveat=saveat)
-
-
-def split_end(solution: dfx.Solution) -> tuple[dfx.Solution, Scalar, Y]:
-    """The solution as the user wants it, and the time and state of its end."""
-    (ts, _), (ys, end) = saved(solution)
-    t_end, y_end = jtu.tree_map(lambda x: x[0], end)
-    return with_fields(solution, ts=ts, ys=ys), t_end, y_end
-
-
 def _separate(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Y]:
     """Save at the times, apart from what the user saves."""
-    subs = problem.saveat.subs, dfx.SubSaveAt(ts=times)
-    saveat = eqx.tree_at(lambda s: s.subs, problem.saveat, subs, is_leaf=lambda x: x is None)
-    solution = integrate(problem.replace(saveat=saveat))
-    (ts, saved_times), (ys, states) = saved(solution)
-    return with_fields(solution, ts=ts, ys=ys), saved_times, states
+    saveat = also_saving(problem.saveat, dfx.SubSaveAt(ts=times))
+    return split(integrate(problem.replace(saveat=saveat)))
 
 
 def _merged(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Y]:
@@ -114,13 +98,8 @@ def _read_rows_while_stepping(
     problem: Problem, times: Any, axis: int
 ) -> tuple[dfx.Solution, Readings]:
     wrap = lambda solver: RowReader(solver, times * problem.direction, axis)
-    saveat = eqx.tree_at(lambda s: s.solver_state, problem.saveat, True)
-    solution = integrate(problem.replace(saveat=saveat), wrap=wrap)
-    solver_state: Any = solution.solver_state
-    inner, (states, reached) = solver_state
-    state = inner if problem.saveat.solver_state else None
-    readings = Readings(jnp.where(reached, times, problem.t0), states, reached)
-    return with_fields(solution, solver_state=state), readings
+    solution, (states, reached) = integrate_observed(problem, wrap)
+    return solution, Readings(jnp.where(reached, times, problem.t0), states, reached)
 
 
 def _where(reached: Any, states: Y, start: Y) -> Y:

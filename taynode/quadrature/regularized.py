@@ -9,7 +9,7 @@ import optimistix as optx
 
 from .._types import Args, Key, Y
 from ..integration.plain import plain
-from ..regularizers.combine import check_regularizers, initial_states
+from ..regularizers.combine import combine
 from .augmented_state import AugmentedField
 
 
@@ -36,9 +36,9 @@ def regularized(
     - `regularizer`: one, or a pytree of them; the penalty is then a pytree of the same structure.
     - `y0`, `args`, `key`: for regularizers that draw noise, such as `JacobianFrobenius`.
     """
-    check_regularizers(term, regularizer)
-    states = initial_states(regularizer, y0, args, key)
-    return dfx.ODETerm(AugmentedField(term, regularizer, states))
+    combined = combine(term, regularizer)
+    states = combined.init(y0, args, key=key)
+    return dfx.ODETerm(AugmentedField(term, combined, states))
 
 
 class StateNorm(eqx.Module):

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
+from .observer import AbstractObserver
 
-class RowReader(dfx.AbstractWrappedSolver):
-    """Steps as another solver does, and notes each row of the state as it passes its times.
+
+class RowReader(AbstractObserver):
+    """Notes each row of the state as it passes its times, and whether it has passed them.
 
     Output times would read the whole batch once for each row; this reads it once for each step.
     """
@@ -18,61 +20,20 @@ class RowReader(dfx.AbstractWrappedSolver):
     solver: dfx.AbstractSolver
     times: Any  # points and rows, in the direction of the solve
     axis: int = eqx.field(static=True)
-    # diffrax sets this for adjoints that cannot differentiate all kinds of loops.
-    scan_kind: str | None = None
 
-    @property
-    def term_structure(self):
-        """As the solver inside."""
-        return self.solver.term_structure
-
-    @property
-    def interpolation_cls(self):
-        """As the solver inside."""
-        return self.solver.interpolation_cls
-
-    @property
-    def term_compatible_contr_kwargs(self):
-        """As the solver inside."""
-        return self.solver.term_compatible_contr_kwargs
-
-    def order(self, terms):
-        """As the solver inside."""
-        return self.solver.order(terms)
-
-    def error_order(self, terms):
-        """As the solver inside."""
-        return self.solver.error_order(terms)
-
-    def func(self, terms, t0, y0, args):
-        """As the solver inside."""
-        return self.solver.func(terms, t0, y0, args)
-
-    def init(self, terms, t0, t1, y0, args):
-        """The state of the solver inside, and nothing read."""
-        return self.first_state(self.solver.init(terms, t0, t1, y0, args), t0, y0)
-
-    def first_state(self, inner, t0, y0):
-        """The same, if the state of the solver inside is known."""
+    def first_note(self, t0, y0):
+        """The initial state as the reading at each of the times."""
         start = jtu.tree_map(lambda y: jnp.stack([y] * len(self.times)), y0)
-        return inner, (start, self.times <= t0)
+        return start, self.times <= t0
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        """One step of the solver inside; rows whose time lies in it are read off."""
-        inner, (states, reached) = solver_state
-        solver = self.solver
-        if self.scan_kind is not None and getattr(solver, "scan_kind", "") is None:
-            solver = eqx.tree_at(
-                lambda s: s.scan_kind, solver, self.scan_kind, is_leaf=lambda x: x is None
-            )
-        y1, y_error, dense_info, inner, result = solver.step(
-            terms, t0, t1, y0, args, inner, made_jump
-        )
+    def observe(self, note, t0, t1, y0, args, dense_info):
+        """Read the rows whose times lie in the step."""
+        del args
+        states, reached = note
         now = (self.times > t0) & (self.times <= t1)
         read = self._interpolate(t0, t1, y0, dense_info, jnp.clip(self.times, t0, t1))
         where = lambda y, new, old: jnp.where(self._along_rows(now, y), new, old)
-        states = jtu.tree_map(where, y0, read, states)
-        return y1, y_error, dense_info, (inner, (states, reached | now)), result
+        return jtu.tree_map(where, y0, read, states), reached | now
 
     def _along_rows(self, x, y):
         axis = self.axis % y.ndim

@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 
 from .._types import Args, Key, Scalar, Y
 from ..integration.problem import Problem
-from ..regularizers.combine import combine_rates, initial_states
+from ..regularizers import AbstractRegularizer
 
 
 HINT = (
@@ -65,7 +65,7 @@ def check_rows(problem: Problem, axis: int) -> int:
 
 
 def row_rates(
-    problem: Problem, regularizer: Any, axis: int, num_rows: int, key: Key
+    problem: Problem, regularizer: AbstractRegularizer, axis: int, num_rows: int, key: Key
 ) -> Callable[[Any, Y], Any]:
     """A function of a time for each row and the states of all rows: the rates of each row.
 
@@ -77,8 +77,8 @@ def row_rates(
     def rates_of_row(t: Scalar, row: Y, args: Args, key: Key) -> Any:
         row = jtu.tree_map(jnp.expand_dims, row, y_axes)
         args = _map_values(args, jnp.expand_dims)
-        noise = initial_states(regularizer, row, args, key)
-        return combine_rates(regularizer, problem.terms.vf, t, row, args, noise)[1]
+        noise = regularizer.init(row, args, key=key)
+        return regularizer.rate(problem.terms.vf, t, row, args, noise)[1]
 
     over_rows = eqx.filter_vmap(rates_of_row, in_axes=(0, y_axes, args_axes, 0))
     keys = jr.split(key, num_rows)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,9 +11,10 @@ import jax.tree_util as jtu
 
 from .._types import Key, Scalar
 from ..integration.problem import Problem
-from ..regularizers.combine import combine_rates, finalize, initial_states
+from ..integration.solution import also_saving, split, time_and_state
+from ..regularizers import AbstractRegularizer
 from .base import AbstractQuadrature, Penalized
-from .readings import read_batch, read_rows, save_end, split_end
+from .readings import read_batch, read_rows
 from .rows import check_rows, row_rates
 
 
@@ -44,27 +46,32 @@ class Sampled(AbstractQuadrature):
             raise ValueError(
                 f"`points` must be a Python integer of at least 1, got {self.points!r}."
             )
+        axis = self.batch_axis
+        if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
+            raise ValueError(f"`batch_axis` must be a Python integer or `None`, got {axis!r}.")
 
-    def solve(self, problem: Problem, regularizer: Any, key: Key | None) -> Penalized:
+    def solve(
+        self, problem: Problem, regularizer: AbstractRegularizer, key: Key | None
+    ) -> Penalized:
         """Solve, reading the state at random times, and average the rate there."""
         if key is None:
             raise ValueError(
-                "`quadrature=Sampled()` draws random times, so the solve needs `key=`; pass for "
-                "example `key=jax.random.key(0)`, and another one at each training step."
+                "`quadrature=Sampled()`, the default with a `regularizer`, draws random times, so "
+                "the solve needs `key=`. Pass `key=jax.random.key(0)`, and another one at each "
+                "training step; or `quadrature=tn.Augmented()`, which needs no key and costs more."
             )
         time_key, noise_key = jr.split(key)
         interval = problem.t0, problem.t1
         moving_end = problem.event is not None and problem.event.root_finder is not None
         if moving_end:
-            problem = save_end(problem)
+            saveat = also_saving(problem.saveat, dfx.SubSaveAt(t1=True, fn=time_and_state))
+            problem = problem.replace(saveat=saveat)
             interval = jax.lax.stop_gradient(interval)
         if self.batch_axis is None:
             times = self._times(*interval, (self.points,), time_key)
             solution, readings = read_batch(problem, times)
-            noise = initial_states(regularizer, problem.y0, problem.args, noise_key)
-            rates_at = lambda t, y: combine_rates(
-                regularizer, problem.terms.vf, t, y, problem.args, noise
-            )[1]
+            noise = regularizer.init(problem.y0, problem.args, key=noise_key)
+            rates_at = lambda t, y: regularizer.rate(problem.terms.vf, t, y, problem.args, noise)[1]
         else:
             num_rows = check_rows(problem, self.batch_axis)
             times = self._times(*interval, (self.points, num_rows), time_key)
@@ -74,9 +81,10 @@ class Sampled(AbstractQuadrature):
         length = jnp.abs(interval[1] - interval[0])
         integrals = jtu.tree_map(lambda rate: _mean(rate, readings.reached, length), rates)
         if moving_end:
-            solution, t_end, y_end = split_end(solution)
+            solution, _, end = split(solution)
+            t_end, y_end = jtu.tree_map(lambda x: x[0], end)
             # If an end moves, the integral grows by the mean rate of the rows there. The value of
-            # these terms is zero: the times that were reached have been charged already.
+            # these terms is zero: the times that were reached have been counted already.
             rows = times.shape[1:]
             for sign, t, y in ((1, t_end, y_end), (-1, problem.t0, problem.y0)):
                 moved = sign * problem.direction * (t - jax.lax.stop_gradient(t))
@@ -87,8 +95,7 @@ class Sampled(AbstractQuadrature):
                     integrals,
                     rates_at(jnp.broadcast_to(t, rows), y),
                 )
-        penalty = finalize(regularizer, integrals, problem.t0, problem.t1)
-        return Penalized(solution, penalty, self.points + 2 * int(moving_end))
+        return Penalized(solution, integrals, self.points + 2 * int(moving_end))
 
     def _times(self, t0: Scalar, t1: Scalar, shape: tuple[int, ...], key: Key) -> Any:
         """Random times, one (or one for each row) in each part of the interval."""

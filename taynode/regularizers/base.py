@@ -1,4 +1,4 @@
-"""What every regularizer is: a charge at each point of a solution's path."""
+"""The interface of regularizers: a rate at each point of a solution's path."""
 
 import abc
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from .._types import Args, Key, Scalar, VectorField, Y
 
 
 class AbstractRegularizer(eqx.Module):
-    """A charge on the path of a solution: a rate that is integrated over time.
+    """A penalty on the path of a solution: the integral of a rate over time.
 
-    One of your own takes a `rate` and nothing else:
+    A regularizer of your own needs just a method `rate`:
     ```python
     class Jerk(tn.AbstractRegularizer):
         def rate(self, vector_field, t, y, args, state):
@@ -24,7 +24,7 @@ class AbstractRegularizer(eqx.Module):
     """
 
     def init(self, y0: Y, args: Args, *, key: Key | None = None) -> Any:
-        """What is drawn or computed once per solve and held fixed during it; nothing by default.
+        """Draw or compute what is held fixed during a solve; nothing by default.
 
         **Arguments:**
 
@@ -32,6 +32,10 @@ class AbstractRegularizer(eqx.Module):
             one row of a batch.
         - `args`: as for the vector field.
         - `key`: a random key for this regularizer alone, or `None` if the caller gave none.
+
+        **Returns:**
+
+        A state, which is handed to `rate`.
         """
         del y0, args, key
         return None
@@ -40,20 +44,32 @@ class AbstractRegularizer(eqx.Module):
     def rate(
         self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: Any
     ) -> tuple[Y, Any]:
-        """The slope dy/dt and the charge per unit of time, both at one point of the path.
+        """Compute the slope dy/dt and the penalty per unit of time at one point of the path.
 
-        The slope is handed back because most charges have it for free, and a vector field should
-        not be evaluated twice at the same point.
+        The slope is part of the result because most rates compute it anyway, and the vector field
+        should not be evaluated twice at the same point.
 
         **Arguments:**
 
         - `vector_field`: a function `f(t, y, args)`.
-        - `t`, `y`, `args`: where on the path.
-        - `state`: what `init` returned.
+        - `t`, `y`, `args`: the point of the path.
+        - `state`: the result of `init`.
+
+        **Returns:**
+
+        A pair `(slope, rate)`. The slope has the structure and shapes of `y`. The rate is a number,
+        an array, or a pytree of them.
         """
 
     def finalize(self, integral: Any, t0: Scalar, t1: Scalar) -> Any:
-        """The penalty, from the integral of the rate from `t0` to `t1`; the same by default."""
+        """Compute the penalty from the integral of the rate; the integral itself by default.
+
+        **Arguments:**
+
+        - `integral`: the integral of the rate from `t0` to `t1`.
+        - `t0`: the start of the solve.
+        - `t1`: the end of the solve. It is before the `t1` of the solve if an event ended it.
+        """
         del t0, t1
         return integral
 
@@ -61,6 +77,16 @@ class AbstractRegularizer(eqx.Module):
 def everything(y: Y) -> Y:
     """The default of `where`: all of the state is charged."""
     return y
+
+
+def as_selection(where: Any) -> Callable[[Y], Any]:
+    """Convert the argument `where` of regularizers; it must be a function."""
+    if not callable(where):
+        raise TypeError(
+            "`where` must be a function that selects a part of the state, such as "
+            f"`where=lambda y: y[0]`, got {where!r}."
+        )
+    return where
 
 
 def select(where: Callable[[Y], Any], y: Y) -> list[Any]:

@@ -1,23 +1,65 @@
-"""Several regularizers as one."""
+"""Several regularizers as one, and what their rates must look like."""
 
 from typing import Any
 
 import diffrax as dfx
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from .._types import Args, Key, Scalar, VectorField, Y
-from .base import is_regularizer
+from .base import AbstractRegularizer, is_regularizer
 
 
-def check_regularizers(term: Any, regularizer: Any) -> None:
-    """Refuse what cannot be regularized, naming the argument."""
-    if not isinstance(term, dfx.ODETerm):
+class Combined(AbstractRegularizer):
+    """A pytree of regularizers as one whose rate and penalty have the structure of that pytree.
+
+    Quadratures are given one of these, so they need not know of pytrees. It also checks each rate.
+    """
+
+    regularizers: Any
+
+    def init(self, y0: Y, args: Args, *, key: Key | None = None) -> list[Any]:
+        """The state of each regularizer, with a key of its own."""
+        leaves = self._leaves()
+        keys = [None] * len(leaves) if key is None else list(jax.random.split(key, len(leaves)))
+        return [leaf.init(y0, args, key=k) for leaf, k in zip(leaves, keys, strict=True)]
+
+    def rate(
+        self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: list[Any]
+    ) -> tuple[Y, Any]:
+        """The slope, and the rate of each regularizer as floating-point numbers."""
+        results = [
+            _checked(leaf, y, leaf.rate(vector_field, t, y, args, s))
+            for leaf, s in zip(self._leaves(), state, strict=True)
+        ]
+        # All slopes are equal, so the compiler merges their computations.
+        slope = results[0][0]
+        return slope, self._like([jtu.tree_map(_as_float, rate) for _, rate in results])
+
+    def finalize(self, integral: Any, t0: Scalar, t1: Scalar) -> Any:
+        """The penalty of each regularizer. Integrals beside a complex state become real."""
+        treedef = jtu.tree_structure(self.regularizers, is_leaf=is_regularizer)
+        integrals = treedef.flatten_up_to(jtu.tree_map(jnp.real, integral))
+        return self._like(
+            [r.finalize(x, t0, t1) for r, x in zip(self._leaves(), integrals, strict=True)]
+        )
+
+    def _leaves(self) -> list[AbstractRegularizer]:
+        return jtu.tree_leaves(self.regularizers, is_leaf=is_regularizer)
+
+    def _like(self, values: list[Any]) -> Any:
+        return jtu.tree_structure(self.regularizers, is_leaf=is_regularizer).unflatten(values)
+
+
+def combine(terms: Any, regularizer: Any) -> Combined:
+    """Combine a pytree of regularizers for an ordinary differential equation."""
+    if not isinstance(terms, dfx.ODETerm):
         raise TypeError(
-            f"`regularizer` needs `terms` to be an `ODETerm`, got `{type(term).__name__}`. Speed "
+            f"`regularizer` needs `terms` to be an `ODETerm`, got `{type(terms).__name__}`. Speed "
             "regularization of stochastic, controlled or split differential equations is not "
-            "defined here."
+            "supported."
         )
     leaves = jtu.tree_leaves(regularizer, is_leaf=is_regularizer)
     for leaf in leaves:
@@ -29,40 +71,54 @@ def check_regularizers(term: Any, regularizer: Any) -> None:
             )
     if not leaves:
         raise ValueError("`regularizer` is an empty pytree; pass `None` for a plain solve.")
+    return Combined(regularizer)
 
 
-def initial_states(regularizer: Any, y0: Y, args: Args, key: Key | None) -> list[Any]:
-    """What each regularizer draws or computes once per solve."""
-    leaves = jtu.tree_leaves(regularizer, is_leaf=is_regularizer)
-    keys = [None] * len(leaves) if key is None else list(jax.random.split(key, len(leaves)))
-    return [leaf.init(y0, args, key=k) for leaf, k in zip(leaves, keys, strict=True)]
+def _checked(regularizer: AbstractRegularizer, y: Y, result: Any) -> tuple[Y, Any]:
+    """The pair that `rate` returned, if it is one.
+
+    A slope of another shape than the state would make `Augmented` solve another equation.
+    """
+    name = f"`{type(regularizer).__name__}.rate`"
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(
+            f"{name} must return a pair of the slope dy/dt and the rate of the penalty, got "
+            f"{_described(result)}."
+        )
+    slope, rate = result
+    if not _is_like(slope, y):
+        hint = " The two seem to be swapped: return the slope first." if _is_like(rate, y) else ""
+        raise ValueError(
+            f"{name} must return `(slope, rate)`, where the slope has the structure and shapes of "
+            f"the state `y`, {_described(y)}; got a slope {_described(slope)} and a rate "
+            f"{_described(rate)}.{hint}"
+        )
+    leaves = jtu.tree_leaves(rate)
+    if not leaves or not all(_is_numeric(x) for x in leaves):
+        raise TypeError(
+            f"{name} must return `(slope, rate)`, where the rate is a number, an array, or a "
+            f"pytree of them; got a rate {_described(rate)}."
+        )
+    return slope, rate
 
 
-def combine_rates(
-    regularizers: Any, vector_field: VectorField, t: Scalar, y: Y, args: Args, states: Any
-) -> tuple[Y, Any]:
-    """The slope, and a pytree of rates like that of the regularizers."""
-    leaves, treedef = jtu.tree_flatten(regularizers, is_leaf=is_regularizer)
-    results = [
-        regularizer.rate(vector_field, t, y, args, state)
-        for regularizer, state in zip(leaves, states, strict=True)
-    ]
-    # The slopes are equal, and the compiler merges what computes them.
-    rates = [jtu.tree_map(_as_float, rate) for _, rate in results]
-    return results[0][0], treedef.unflatten(rates)
+def _is_like(x: Any, y: Y) -> bool:
+    if jtu.tree_structure(x) != jtu.tree_structure(y):
+        return False
+    shapes = lambda tree: [jnp.shape(leaf) for leaf in jtu.tree_leaves(tree)]
+    return all(_is_numeric(leaf) for leaf in jtu.tree_leaves(x)) and shapes(x) == shapes(y)
+
+
+def _is_numeric(x: Any) -> bool:
+    return eqx.is_array_like(x) and jnp.issubdtype(jnp.result_type(x), jnp.number)
+
+
+def _described(tree: Any) -> str:
+    short = lambda x: eqx.tree_pformat(x, short_arrays=True)
+    return " ".join(short(tree).split()) if jtu.tree_leaves(tree) else repr(tree)
 
 
 def _as_float(rate: Any) -> Any:
     rate = jnp.asarray(rate)
     inexact = jnp.issubdtype(rate.dtype, jnp.inexact)
     return rate if inexact else rate.astype(jnp.result_type(float))
-
-
-def finalize(regularizer: Any, integrals: Any, t0: Scalar, t1: Scalar) -> Any:
-    """The penalties, from the integrals of the rates, which are real."""
-    integrals = jtu.tree_map(jnp.real, integrals)
-    leaves, treedef = jtu.tree_flatten(regularizer, is_leaf=is_regularizer)
-    integrals = treedef.flatten_up_to(integrals)
-    return treedef.unflatten(
-        leaf.finalize(integral, t0, t1) for leaf, integral in zip(leaves, integrals, strict=True)
-    )

@@ -7,7 +7,7 @@ import equinox as eqx
 
 from .._types import Args, Scalar, VectorField, Y
 from ..taylor import derivative_of_part
-from .base import AbstractRegularizer, everything, mean_square, select
+from .base import AbstractRegularizer, as_selection, everything, mean_square, select
 
 
 class DirectionalDerivative(AbstractRegularizer):
@@ -20,7 +20,9 @@ class DirectionalDerivative(AbstractRegularizer):
     - `where`: which part of the state is charged; all of it by default.
     """
 
-    where: Callable[[Y], Any] = eqx.field(static=True, default=everything, kw_only=True)
+    where: Callable[[Y], Any] = eqx.field(
+        static=True, default=everything, kw_only=True, converter=as_selection
+    )
 
     def rate(
         self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: Any

@@ -11,7 +11,7 @@ import jax.tree_util as jtu
 
 from .._types import Args, Key, Scalar, VectorField, Y
 from ..noise import check_noise, draw_direction
-from .base import AbstractRegularizer, everything, mean_square, select
+from .base import AbstractRegularizer, as_selection, everything, mean_square, select
 
 
 FORMS = ("vjp", "jvp")
@@ -64,7 +64,9 @@ class JacobianFrobenius(AbstractRegularizer):
 
     noise: str | None = eqx.field(static=True, default=None, kw_only=True)
     form: str = eqx.field(static=True, default="vjp", kw_only=True)
-    where: Callable[[Y], Any] = eqx.field(static=True, default=everything, kw_only=True)
+    where: Callable[[Y], Any] = eqx.field(
+        static=True, default=everything, kw_only=True, converter=as_selection
+    )
 
     def __check_init__(self):
         if self.noise is not None:

@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 
 from .._types import Args, Scalar, VectorField, Y
-from .base import AbstractRegularizer, everything, mean_square, select
+from .base import AbstractRegularizer, as_selection, everything, mean_square, select
 
 
 class KineticEnergy(AbstractRegularizer):
@@ -19,7 +19,9 @@ class KineticEnergy(AbstractRegularizer):
     - `where`: which part of the state is charged; all of it by default.
     """
 
-    where: Callable[[Y], Any] = eqx.field(static=True, default=everything, kw_only=True)
+    where: Callable[[Y], Any] = eqx.field(
+        static=True, default=everything, kw_only=True, converter=as_selection
+    )
 
     def rate(
         self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: Any

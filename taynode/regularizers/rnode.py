@@ -6,15 +6,18 @@ from typing import Any
 import equinox as eqx
 
 from .._types import Args, Key, Scalar, VectorField, Y
-from .base import AbstractRegularizer, everything, mean_square, select
+from .base import AbstractRegularizer, as_selection, everything, mean_square, select
 from .jacobian import JacobianFrobenius
 
 
 class RNODE(AbstractRegularizer):
-    """The weighted sum of `KineticEnergy` and `JacobianFrobenius`, for the price of the latter.
+    """The weighted sum of `KineticEnergy` and `JacobianFrobenius`, at the cost of the latter.
+
+    The weight of the whole is the caller's, who adds the penalty to a loss. Finlay et al. use 0.01
+    for each of the two terms, which is this regularizer with a weight of 0.01. Needs `key=`.
 
     Reference: Finlay, Jacobsen, Nurbekyan and Oberman, How to Train Your Neural ODE: the World of
-    Jacobian and Kinetic Regularization, ICML 2020; its weights are the defaults. Needs `key=`.
+    Jacobian and Kinetic Regularization, ICML 2020.
 
     **Arguments:**
 
@@ -23,11 +26,13 @@ class RNODE(AbstractRegularizer):
     - `noise`, `form`, `where`: as for `JacobianFrobenius`.
     """
 
-    kinetic: Any = 0.01
-    jacobian: Any = 0.01
+    kinetic: Any = 1.0
+    jacobian: Any = 1.0
     noise: str | None = eqx.field(static=True, default=None, kw_only=True)
     form: str = eqx.field(static=True, default="vjp", kw_only=True)
-    where: Callable[[Y], Any] = eqx.field(static=True, default=everything, kw_only=True)
+    where: Callable[[Y], Any] = eqx.field(
+        static=True, default=everything, kw_only=True, converter=as_selection
+    )
 
     def __check_init__(self):
         self._frobenius()  # refuses what it cannot use

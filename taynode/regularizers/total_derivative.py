@@ -7,7 +7,7 @@ import equinox as eqx
 
 from .._types import Args, Scalar, VectorField, Y
 from ..taylor import derivative_of_part
-from .base import AbstractRegularizer, everything, mean_square, select
+from .base import AbstractRegularizer, as_selection, everything, mean_square, select
 
 
 class TotalDerivative(AbstractRegularizer):
@@ -28,7 +28,9 @@ class TotalDerivative(AbstractRegularizer):
     """
 
     order: int = eqx.field(static=True)
-    where: Callable[[Y], Any] = eqx.field(static=True, default=everything, kw_only=True)
+    where: Callable[[Y], Any] = eqx.field(
+        static=True, default=everything, kw_only=True, converter=as_selection
+    )
 
     def __check_init__(self):
         if not isinstance(self.order, int) or isinstance(self.order, bool) or self.order < 1:

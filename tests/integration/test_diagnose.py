@@ -22,7 +22,7 @@ def solve(field, y0, t1=2.0, **options):
         y0,
         stepsize_controller=CONTROLLER,
         throw=False,
-        **options,
+        **{"max_steps": 512, **options},
     )
 
 
@@ -40,23 +40,17 @@ def test_samples_that_blow_up_are_named_with_their_times():
     for finding in diagnosis.findings:
         assert "grows without bound" in finding.cause
         assert finding.slope == pytest.approx(finding.state**2, rel=1e-6)
-        assert finding.acceleration == pytest.approx(2 * finding.state**3, rel=1e-6)
     assert "sample 2 at t = 0.25" in str(diagnosis)
     # The other sample is unharmed.
     np.testing.assert_allclose(sol.ys[0], 0.125, rtol=1e-6)
-
-
-def test_time_that_stands_still_ends_the_solve_early():
-    sol = solve(lambda t, y, args: y**2, jnp.array(1.0), max_steps=100_000)
-    assert sol.result == dfx.RESULTS.dt_min_reached
-    assert sol.stats["num_steps"] < 1000
 
 
 def test_a_vector_field_of_nan_is_recognized():
     sol = solve(lambda t, y, args: jnp.sqrt(1 - y), jnp.array(3.0))
     (finding,) = tn.diagnose(sol).findings
     assert finding.sample == ()
-    assert "vector field is NaN" in finding.cause
+    assert "met NaN" in finding.cause
+    assert "vector field returns NaN" in finding.advice
 
 
 def test_too_few_steps_are_recognized():
@@ -73,6 +67,7 @@ def test_a_penalty_that_overflows_is_recognized():
         jnp.array(0.0),
         t1=1e-204,
         regularizer=tn.TotalDerivative(order=3),
+        quadrature=tn.Augmented(),
     )
     assert sol.result == dfx.RESULTS.nonfinite
     (finding,) = tn.diagnose(sol).findings

@@ -87,18 +87,9 @@ def evaluations_at_start(solver):
     return 2 if isinstance(solver, dfx.HalfSolver) else 1
 
 
-@pytest.mark.parametrize("solver", ADAPTIVE, ids=name)
+@pytest.mark.parametrize("solver", [*ADAPTIVE, *SIMILAR], ids=name)
 def test_nfe_of_adaptive_solves_is_that_of_a_counter(solver):
-    check_adaptive(solver)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("solver", SIMILAR, ids=name)
-def test_nfe_of_adaptive_solves_of_similar_solvers_is_that_of_a_counter(solver):
-    check_adaptive(solver)
-
-
-def check_adaptive(solver):
+    """One program; where the field jumps, how fast it is, and the first step are arguments."""
     usual, times = solve(solver, scenario())
     assert_counted(usual, times)
     assert usual.stats["num_steps"] > 1
@@ -266,7 +257,7 @@ def test_penalty_evaluations_of_augmented_are_those_of_a_counter(solver, dt0):
     """The solver's evaluations are of both; those which choose a step are of the plain system."""
     RATES.take()
     for args in (scenario(), scenario(jump=1.0, rate=40.0)):
-        sol, times = solve(solver, args, dt0, regularizer=Counted(RATES))
+        sol, times = solve(solver, args, dt0, regularizer=Counted(RATES), quadrature=tn.Augmented())
         assert_counted(sol, times)
         rates = RATES.take()
         assert int(sol.stats["penalty_evaluations"]) == len(rates)

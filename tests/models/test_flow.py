@@ -136,9 +136,15 @@ def test_charge_is_that_of_the_samples_alone():
     flow = ContinuousFlow(mlp(), (2,))
     x = jr.normal(KEY, (3, 2))
     controller = dfx.PIDController(rtol=1e-9, atol=1e-9)
-    solve = Solve(stepsize_controller=controller, regularizer=regularizers(where=sample_part))
+    solve = Solve(
+        stepsize_controller=controller,
+        regularizer=regularizers(where=sample_part),
+        quadrature=tn.Augmented(),
+    )
     _, solution = flow.log_prob(x, solve)
-    alone = Solve(stepsize_controller=controller, regularizer=regularizers())
+    alone = Solve(
+        stepsize_controller=controller, regularizer=regularizers(), quadrature=tn.Augmented()
+    )
     expected = alone(flow.vector_field, x).stats["penalty"]
     assert set(expected) == {"R_2", "R_3", "K"}
     for name, penalty in expected.items():
@@ -305,7 +311,7 @@ def test_gradients_with_every_quadrature_and_adjoint(name):
     assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(found))
     assert max(jax.tree.leaves(change)) > 1e-6
     if quadrature != tn.Sampled() and quadrature != tn.Sampled(batch_axis=0):
-        exact = gradient(regularizer=regularizer)
+        exact = gradient(regularizer=regularizer, quadrature=tn.Augmented())
         difference = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), found, exact)
         assert max(jax.tree.leaves(difference)) < 1e-5
 

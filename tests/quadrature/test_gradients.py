@@ -91,49 +91,7 @@ def check_gradient(gradient, reference, rtol):
     close(gradient, reference[: len(gradient)], 0, atol=rtol * np.max(np.abs(reference)))
 
 
-# --- against the definition, for all adjoints
-
-
-def check_adjoints(quadrature, kinds, subtests):
-    """Returns the first gradient."""
-    discrete = []
-    for kind in kinds:
-        with subtests.test(kind):
-            adjoint = ref.adjoints(1e-10)[kind]
-            gradient, seen = gradient_of(quadrature, adjoint)
-            charge, reference = expected(quadrature, seen)
-            close(seen["charge"], charge, 1e-8)
-            check_gradient(gradient, reference, 1e-6)
-            if not isinstance(adjoint, dfx.BacksolveAdjoint):
-                discrete.append(gradient)
-    for gradient in discrete[1:]:
-        check_gradient(gradient, discrete[0], 1e-9)
-    return discrete[0]
-
-
-# What is missing from the product is below.
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    # The others are in the full product.
-    [("sampled", ["recursive"]), ("rows", ["recursive"])],
-)
-def test_gradients_of_sampled_penalties_are_those_of_the_definition(name, kinds, subtests):
-    check_adjoints(ref.QUADRATURES[name], kinds, subtests)
-
-
-def test_gradients_of_augmented_are_those_of_the_definition_and_of_backward(subtests):
-    kinds = ["recursive", "backsolve"]
-    augmented = check_adjoints(tn.Augmented(), kinds, subtests)
-    adjoints = ref.adjoints(1e-10)
-    with subtests.test("seminorm of Backward"):
-        gradient, seen = gradient_of(tn.Backward(), adjoints["seminorm"])
-        assert seen["charge"] == 0
-        check_gradient(gradient, augmented, 1e-6)
-    with subtests.test("Backward"):
-        # Times are refused, see below.
-        gradient, seen = gradient_of(tn.Backward(), adjoints["recursive"], POINT[:-NUM_TIMES])
-        assert seen["charge"] == 0
-        check_gradient(gradient, augmented, 1e-12)
+# --- against the definition; `test_gradient_product.py` has all adjoints, with a closed form
 
 
 @pytest.mark.slow

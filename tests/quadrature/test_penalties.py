@@ -113,7 +113,7 @@ def check_values(batch, quadrature, dtype, names, adjoint="recursive"):
             value = expected(name, quadrature, penalties[name], num_rows)
             close(charge, value, RTOL[dtype], message=name)
         else:
-            assert charge == 0
+            assert np.isnan(charge)
 
 
 def test_the_reference_agrees_with_scipy():
@@ -263,7 +263,7 @@ JERKY = jnp.array([[1.0, 0.5], [0.0, 2.0], [3.0, 1.0]])
         pytest.param(tn.Sampled(points=3), 4.0 * LENGTH, marks=pytest.mark.slow),
         # Each row is a batch of its own.
         (tn.Sampled(points=3, batch_axis=0), (1.0 + 4.0 + 2.0) / 3 * LENGTH),
-        (tn.Backward(), 0.0),
+        (tn.Backward(), np.nan),
     ],
 )
 def test_five_lines_make_a_regularizer(quadrature, value):
@@ -350,7 +350,7 @@ def test_args_may_hold_functions():
 # It failed if the first step was to be chosen, which turned the number into an array.
 def test_backward_takes_python_numbers_as_args():
     solved = ref.solve(tn.KineticEnergy(), tn.Backward(), field=lambda t, y, a: a * y, args=0.5)
-    assert solved.stats["penalty"] == 0
+    assert np.isnan(solved.stats["penalty"])
 
 
 def test_backward_refuses_implicit_solvers():

@@ -47,7 +47,11 @@ def test_backward_in_time():
 
 def test_a_regularizer_adds_the_penalty():
     ys, penalty = tn.compat.odeint(
-        lambda t, y: -y, Y0, TIMES, regularizer=tn.TotalDerivative(order=2)
+        lambda t, y: -y,
+        Y0,
+        TIMES,
+        regularizer=tn.TotalDerivative(order=2),
+        quadrature=tn.Augmented(),
     )
     assert ys.shape == (6, 2)
     np.testing.assert_allclose(penalty, np.mean(Y0**2) * (1 - np.exp(-4)) / 2, rtol=1e-6)
@@ -80,3 +84,38 @@ def test_times_must_be_a_vector():
 def test_adaptive_methods_have_no_step_size():
     with pytest.raises(ValueError, match="`step_size` is for fixed methods"):
         tn.compat.odeint(lambda t, y: -y, Y0, TIMES, step_size=0.1)
+
+
+def test_step_size_may_be_among_the_options_as_in_torchdiffeq():
+    # BUG, fixed: `options` was taken for keywords of the solve.
+    solve = lambda **step: tn.compat.odeint(lambda t, y: -y, Y0, TIMES, method="rk4", **step)
+    expected = solve(step_size=0.1)
+    np.testing.assert_array_equal(solve(options=dict(step_size=0.1)), expected)
+    with pytest.raises(ValueError, match=r"`options` may have .*got \['perturb'\]"):
+        solve(options=dict(perturb=True))
+    with pytest.raises(ValueError, match="`step_size` is given twice"):
+        solve(step_size=0.1, options=dict(step_size=0.1))
+
+
+def test_default_tolerances_do_not_warn_in_single_precision():
+    # BUG, fixed: the default of `rtol` was below what single precision can resolve.
+    times, y0 = TIMES.astype(jnp.float32), Y0.astype(jnp.float32)
+    ys = tn.compat.odeint(lambda t, y: -y, y0, times)
+    assert ys.dtype == jnp.float32
+    np.testing.assert_allclose(ys, Y0 * np.exp(-TIMES)[:, None], rtol=1e-4)
+
+
+def test_warnings_point_to_the_line_that_called():
+    times, y0 = TIMES.astype(jnp.float32), Y0.astype(jnp.float32)
+    with pytest.warns(UserWarning, match="below what float32 can resolve") as caught:
+        tn.compat.odeint(lambda t, y: -y, y0, times, rtol=1e-8, atol=1e-4)
+    assert {w.filename for w in caught} == {__file__}
+
+
+def test_default_quadrature_is_sampled():
+    solve = lambda **key: tn.compat.odeint(
+        lambda t, y: 0 * y + 2.0, Y0, TIMES, regularizer=tn.KineticEnergy(), **key
+    )
+    with pytest.raises(ValueError, match=r"`key=jax.random.key\(0\)`"):
+        solve()
+    np.testing.assert_allclose(solve(key=jax.random.key(0))[1], 8.0, rtol=1e-6)

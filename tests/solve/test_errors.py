@@ -3,6 +3,7 @@
 import warnings
 
 import diffrax as dfx
+import equinox as eqx
 import jax.numpy as jnp
 import optimistix as optx
 import pytest
@@ -23,12 +24,14 @@ def solve(lib=tn, *, terms=None, solver=TSIT5, dt0=0.1, y0=Y0, t1=1.0, **options
 def test_regularizer_that_needs_a_key_says_so():
     for regularizer in (tn.JacobianFrobenius(), tn.RNODE(), {"a": SPEED, "b": tn.RNODE()}):
         with pytest.raises(ValueError, match="needs `key=`"):
-            solve(regularizer=regularizer)
+            solve(regularizer=regularizer, quadrature=tn.Augmented())
 
 
-def test_sampled_needs_a_key_and_says_so():
-    with pytest.raises(ValueError, match=r"`quadrature=Sampled\(\)`.*`key=`"):
-        solve(regularizer=SPEED, quadrature=tn.Sampled())
+def test_default_quadrature_is_sampled_and_its_missing_key_names_both_ways_out():
+    # The default was `Augmented()`, which costs several times as much.
+    with pytest.raises(ValueError, match=r"`key=jax.random.key\(0\)`.*`quadrature=tn.Augmented"):
+        solve(regularizer=SPEED)
+    assert solve(regularizer=SPEED, key=KEY).stats["penalty_evaluations"] == 1
 
 
 @pytest.mark.parametrize("order", [0, -1, 2.0, True, "2", None])
@@ -138,9 +141,68 @@ def test_function_as_first_step_needs_adaptive_steps():
         solve(dt0=tn.initial_step_size, stepsize_controller=dfx.ConstantStepSize())
 
 
-def test_first_step_in_the_wrong_direction():
-    with pytest.raises(Exception, match=r"\(t1 - t0\) \* dt0 >= 0"):
-        solve(dt0=-0.1)
+@pytest.mark.parametrize("number", [float, jnp.asarray])
+def test_first_step_in_the_wrong_direction_is_shown_as_a_number(number):
+    # BUG, fixed: the message showed tracers.
+    with pytest.raises(ValueError, match=r"got dt0=-0.1 from t0=0 to t1=1"):
+        solve(dt0=number(-0.1), t1=number(1.0))
+
+
+def test_first_step_of_zero_is_refused_unless_there_is_nowhere_to_go():
+    # BUG, fixed: it was repeated until `max_steps`.
+    for controller in (pid(1e-3), dfx.ConstantStepSize()):
+        with pytest.raises(ValueError, match="`dt0` must not be zero"):
+            solve(dt0=0.0, stepsize_controller=controller)
+    assert solve(dt0=0.0, t1=0.0).result == dfx.RESULTS.successful
+    # diffrax raises it to the least step.
+    assert solve(dt0=0.0, stepsize_controller=pid(1e-3, dtmin=0.1)).result == dfx.RESULTS.successful
+
+
+@pytest.mark.parametrize("name", ["rtol", "atol"])
+def test_negative_tolerance_is_refused(name):
+    controller = dfx.PIDController(**{"rtol": 1e-3, "atol": 1e-3, name: -1e-3})
+    with pytest.raises(ValueError, match=f"`{name}` must not be negative, got -0.001"):
+        solve(stepsize_controller=controller)
+
+
+def test_solver_class_instead_of_an_instance():
+    with pytest.raises(TypeError, match=r"`solver` must be an instance.*`Tsit5\(\)`"):
+        solve(solver=dfx.Tsit5)
+
+
+@pytest.mark.parametrize("regularizer", [None, SPEED])
+def test_function_instead_of_a_term(regularizer):
+    # BUG, fixed: the message was about stochastic equations.
+    with pytest.raises(TypeError, match=r"Wrap the vector field in `diffrax\.ODETerm`"):
+        solve(terms=pendulum, regularizer=regularizer)
+
+
+KINDS = [
+    tn.KineticEnergy,
+    tn.DirectionalDerivative,
+    tn.JacobianFrobenius,
+    tn.RNODE,
+    lambda **where: tn.TotalDerivative(2, **where),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_must_be_a_function(kind):
+    with pytest.raises(TypeError, match=r"`where` must be a function.*got 0"):
+        kind(where=0)
+
+
+@pytest.mark.parametrize("axis", [0.5, True])
+def test_batch_axis_must_be_an_integer(axis):
+    with pytest.raises((ValueError, TypeError), match="batch_axis"):
+        tn.Sampled(batch_axis=axis)
+
+
+@pytest.mark.parametrize("y0", [(), jnp.zeros((0, 2))])
+def test_state_without_elements_is_named_instead_of_where(y0):
+    # BUG, fixed: the message said "`where` selects nothing", though nobody had passed it.
+    with pytest.raises(ValueError, match="`y0` has no elements"):
+        solve(y0=y0, regularizer=SPEED, quadrature=tn.Augmented())
 
 
 # Tolerances.
@@ -162,9 +224,13 @@ def test_tolerance_below_the_precision_warns():
     )
     fine = pid(1.4e-8)
     nested = dfx.ClipStepSizeController(fine, step_ts=jnp.array([0.1], jnp.float32))
-    for controller in (fine, nested):
-        with pytest.warns(UserWarning, match="`rtol=1.4e-08` is below what float32 can resolve"):
-            run(controller)
+    for call in (run, eqx.filter_jit(run)):
+        for controller in (fine, nested):
+            message = "`rtol=1.4e-08` is below what float32 can resolve"
+            with pytest.warns(UserWarning, match=message) as caught:
+                call(controller)
+            # BUG, fixed: it pointed into equinox.
+            assert {w.filename for w in caught} == {__file__}
 
 
 def test_tolerance_above_the_precision_does_not_warn():

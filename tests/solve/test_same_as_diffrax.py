@@ -14,7 +14,7 @@ from tests.integration.problems import counts, distance, KEY, Network, network, 
 SPEED = tn.TotalDerivative(order=2)
 QUADRATURES = {
     "none": {},
-    "augmented": dict(regularizer=SPEED),
+    "augmented": dict(regularizer=SPEED, quadrature=tn.Augmented()),
     "sampled": dict(regularizer=SPEED, quadrature=tn.Sampled(points=2), key=KEY),
     "backward": dict(regularizer=SPEED, quadrature=tn.Backward()),
 }

@@ -29,18 +29,28 @@ class FailureCheck:
     - `first_loss`: the loss before the first step.
     - `indices`: maps a step to the indices of its training samples.
     - `place`: the directory of the checkpoints.
+    - `penalty_known`: whether the penalty has a value. If not, it is NaN in good steps, too.
     """
 
     def __init__(
-        self, num_steps: int, first_loss: float, indices: Callable[[int], Any], place: Any
+        self,
+        num_steps: int,
+        first_loss: float,
+        indices: Callable[[int], Any],
+        place: Any,
+        *,
+        penalty_known: bool = True,
     ):
         self.num_steps, self.indices, self.place = num_steps, indices, place
+        self.penalty_known = penalty_known
         size = abs(first_loss) if np.isfinite(first_loss) else 0.0
         self.bound = DIVERGED * max(1.0, size)
 
     def __call__(self, records: StepRecord, first_step: int) -> None:
         """Check consecutive steps, of which `first_step` is the first."""
-        finite = np.isfinite(records.loss) & np.isfinite(records.penalty)
+        finite = np.isfinite(records.loss)
+        if self.penalty_known:
+            finite &= np.isfinite(records.penalty)
         wrong = ~finite | ~np.isfinite(records.gradient) | (records.failed > 0)
         wrong |= records.loss > self.bound
         if not wrong.any():
@@ -68,7 +78,7 @@ class FailureCheck:
             return f"the loss is {loss}; lower the learning rate, or take more steps on the grid"
         if loss > self.bound:
             return f"the loss has grown to {loss:.3g}; lower the learning rate"
-        if not np.isfinite(penalty):
+        if self.penalty_known and not np.isfinite(penalty):
             return f"the penalty is {penalty}; lower its order, or use double precision"
         return (
             "the gradient is not finite although the loss is; use double precision, or clip "

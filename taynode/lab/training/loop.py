@@ -138,7 +138,13 @@ class _Loop:
             self._save(step)
             self._notify(Progress(0, total, row["train_loss"], None, row["train_nfe"], 0.0, row))
         first_loss = self.directory.rows()[0]["train_loss"]
-        check = FailureCheck(total, first_loss, training.indices, self.directory.checkpoints)
+        check = FailureCheck(
+            total,
+            first_loss,
+            training.indices,
+            self.directory.checkpoints,
+            penalty_known=self.has_penalty,
+        )
         if step < total:
             training.warm_up()
         saved, saved_at, block = step, time.perf_counter(), 1

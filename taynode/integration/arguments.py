@@ -1,0 +1,71 @@
+"""Arguments of a solve that cannot be right are refused, with their values."""
+
+from typing import Any
+
+import diffrax as dfx
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from .control import innermost
+from .problem import Problem, state_dtypes
+from .warn import warn
+
+
+def check_arguments(problem: Problem) -> None:
+    """Raise for arguments that diffrax would misunderstand, and warn of an unreachable tolerance.
+
+    Only values that are known before compilation can be checked.
+    """
+    if callable(problem.terms) and not isinstance(problem.terms, dfx.AbstractTerm):
+        raise TypeError(
+            "`terms` must be a term, got a function. Wrap the vector field in `diffrax.ODETerm`: "
+            "`tn.diffeqsolve(diffrax.ODETerm(vector_field), ...)`."
+        )
+    if isinstance(problem.solver, type):
+        name = problem.solver.__name__
+        raise TypeError(f"`solver` must be an instance, got the class; write `{name}()`.")
+    _check_first_step(problem)
+    if problem.is_adaptive:
+        _check_tolerances(problem)
+
+
+def _check_first_step(problem: Problem) -> None:
+    times = problem.t0, problem.t1, problem.dt0
+    if not all(map(_is_known_number, times)):
+        return
+    t0, t1, dt0 = (float(np.asarray(t)) for t in times)
+    if (t1 - t0) * dt0 < 0:
+        raise ValueError(
+            f"`dt0` must have the sign of `t1 - t0`, got dt0={dt0:g} from t0={t0:g} to t1={t1:g}."
+        )
+    # A controller with a least step raises this one to it.
+    least = getattr(innermost(problem.stepsize_controller), "dtmin", None)
+    if dt0 == 0 and t0 != t1 and least is None:
+        hint = "; `dt0=None` chooses a first step" if problem.is_adaptive else ""
+        raise ValueError(f"`dt0` must not be zero to get from t0={t0:g} to t1={t1:g}{hint}.")
+
+
+def _check_tolerances(problem: Problem) -> None:
+    controller = problem.stepsize_controller
+    for name in ("rtol", "atol"):
+        value = getattr(controller, name, None)
+        if _is_known_number(value) and float(np.asarray(value)) < 0:
+            raise ValueError(f"`{name}` must not be negative, got {float(np.asarray(value)):g}.")
+    if not _is_known_number(controller.rtol):
+        return
+    rtol = float(np.asarray(controller.rtol))
+    for dtype in state_dtypes(problem):
+        # With a relative tolerance of zero, the absolute one is meant to decide.
+        if 0 < rtol < jnp.finfo(dtype).eps:
+            warn(
+                f"`rtol={rtol:.2g}` is below what {dtype} can resolve "
+                f"({jnp.finfo(dtype).eps:.2g}), so steps are rejected for rounding errors. Loosen "
+                'it, or use double precision: `jax.config.update("jax_enable_x64", True)`.'
+            )
+
+
+def _is_known_number(x: Any) -> bool:
+    known = eqx.is_array_like(x) and not isinstance(x, Tracer)
+    return known and np.ndim(x) == 0 and not np.iscomplexobj(x)

@@ -1,0 +1,109 @@
+"""Gradients of penalties: each adjoint with each quadrature, in both directions of time.
+
+The equation is y' = a y + b, whose path, second derivative and penalty have closed forms.
+"""
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import taynode as tn
+
+
+class Affine(eqx.Module):
+    """A parameter inside of the vector field, and one in the arguments."""
+
+    a: jax.Array
+
+    def __call__(self, t, y, b):
+        return self.a * y + b
+
+
+class Time(tn.AbstractRegularizer):
+    """Its integral tells at which time `Sampled` has evaluated the rate."""
+
+    def rate(self, vector_field, t, y, args, state):
+        return vector_field(t, y, args), t
+
+
+# a, b, y0, t0, t1
+POINTS = {
+    "forward in time": jnp.array([0.7, -0.4, 1.5, 0.2, 1.1]),
+    "backward in time": jnp.array([0.7, -0.4, 1.5, 1.1, 0.2]),
+}
+QUADRATURES = {
+    "augmented": tn.Augmented(),
+    "sampled": tn.Sampled(),
+    "rows": tn.Sampled(batch_axis=0),
+    "backward": tn.Backward(),
+}
+ADJOINTS = {
+    "checkpoint": dfx.RecursiveCheckpointAdjoint(),
+    "direct": dfx.DirectAdjoint(),
+    "backsolve": dfx.BacksolveAdjoint(),
+    "forward": dfx.ForwardMode(),
+}
+# `Backward` exists in reverse mode alone. With a time for each row, which differs from `Sampled` in
+# how states are read, the other adjoints are in `test_penalties.py`.
+PRODUCT = [(q, a) for q in ("augmented", "sampled", "backward") for a in ADJOINTS]
+PRODUCT = [*(pair for pair in PRODUCT if pair != ("backward", "forward")), ("rows", "checkpoint")]
+
+
+def reference(x, fraction):
+    """The loss, and its penalty: the integral, or an estimate from a fraction of the interval."""
+    a, b, y0, t0, t1 = x
+    slope = a * y0 + b
+    grown = lambda t: jnp.exp(a * (t - t0))
+    end = slope / a * (grown(t1) - 1) + y0
+    if fraction is None:
+        penalty = a**2 * slope**2 * jnp.abs(grown(t1) ** 2 - 1) / (2 * a)
+    else:
+        t = t0 + (t1 - t0) * fraction
+        penalty = jnp.abs(t1 - t0) * (a * slope * grown(t)) ** 2
+    return end + 0.3 * penalty, penalty
+
+
+@pytest.mark.parametrize(("quadrature", "adjoint"), PRODUCT)
+def test_gradient_with_each_quadrature_and_adjoint_is_that_of_the_closed_form(quadrature, adjoint):
+    # These two have no gradients for times, and refuse them.
+    fixed_times = adjoint == "backsolve" or quadrature == "backward"
+
+    def loss(x, span):
+        a, b, y0 = x[:3]
+        t0, t1 = span if fixed_times else x[3:]
+        sol = tn.diffeqsolve(
+            dfx.ODETerm(Affine(a)),
+            dfx.Tsit5(),
+            t0,
+            t1,
+            (span[1] - span[0]) / 10,
+            y0[None],
+            b,
+            regularizer={"r2": tn.TotalDerivative(order=2), "t": Time()},
+            quadrature=QUADRATURES[quadrature],
+            key=jax.random.key(3),
+            stepsize_controller=dfx.PIDController(rtol=1e-9, atol=1e-9),
+            adjoint=ADJOINTS[adjoint],
+            max_steps=64,
+        )
+        penalty = sol.stats["penalty"]
+        return sol.ys[0, 0] + 0.3 * penalty["r2"], jax.lax.stop_gradient(penalty)
+
+    differentiate = jax.jacfwd if adjoint == "forward" else jax.grad
+    gradient = jax.jit(differentiate(loss, has_aux=True))
+    for x in POINTS.values():
+        span = x[3:]
+        found, seen = gradient(x, span)
+        length = jnp.abs(span[1] - span[0])
+        sampled = quadrature in ("sampled", "rows")
+        fraction = (seen["t"] / length - span[0]) / (span[1] - span[0]) if sampled else None
+        (_, penalty), expected = jax.value_and_grad(reference, has_aux=True)(x, fraction)
+        if quadrature == "backward":
+            assert np.isnan(seen["r2"])
+        else:
+            np.testing.assert_allclose(seen["r2"], penalty, rtol=1e-6)
+        count = 3 if fixed_times else 5
+        np.testing.assert_allclose(found[:count], expected[:count], rtol=1e-5, atol=1e-6)

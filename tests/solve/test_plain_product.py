@@ -1,0 +1,153 @@
+"""Without a regularizer, the solve is diffrax's: on a product of its features."""
+
+import inspect
+
+import diffrax as dfx
+import equinox as eqx
+import jax.numpy as jnp
+import optimistix as optx
+import pytest
+
+import taynode as tn
+from tests.integration.problems import counts, distance, pid, Y0
+
+
+CONSTANT = dfx.ConstantStepSize()
+MEMORY = pid(1e-3, pcoeff=0.3, icoeff=0.4)
+JUMPING = dfx.ClipStepSizeController(MEMORY, jump_ts=jnp.array([0.4]))
+# The first step is too large for those that adapt, so that some are rejected.
+SOLVERS = {
+    "same-as-last, jumps": (dfx.Dopri5(), JUMPING, 0.6),
+    "constant steps": (dfx.Heun(), CONSTANT, 0.15),
+    "implicit": (dfx.Kvaerno3(), pid(1e-3), 0.6),
+    "ours": (tn.solvers.CashKarp(), pid(1e-3), 0.6),
+}
+
+
+def energy(t, y, args):
+    return {"energy": jnp.sum(y**2), "time": t}
+
+
+def times(direction):
+    return jnp.array([0.2, 0.5]) if direction > 0 else jnp.array([0.5, 0.2])
+
+
+SAVES = {
+    "t1": lambda ts: dfx.SaveAt(t1=True),
+    "ts": lambda ts: dfx.SaveAt(t0=True, ts=ts),
+    "steps": lambda ts: dfx.SaveAt(steps=True, solver_state=True, controller_state=True),
+    "dense": lambda ts: dfx.SaveAt(dense=True),
+    "fn": lambda ts: dfx.SaveAt(ts=ts, t1=True, fn=energy, made_jump=True),
+    "subs": lambda ts: dfx.SaveAt(subs=[dfx.SubSaveAt(steps=2), {"a": dfx.SubSaveAt(ts=ts)}]),
+}
+
+
+def boolean(t, y, args, **others):
+    return jnp.abs(t - args["start"]) > args["until"]
+
+
+def crossing(t, y, args, **others):
+    return jnp.abs(t - args["start"]) - args["until"]
+
+
+EVENTS = {
+    "none": None,
+    "at the end of a step": dfx.Event(boolean),
+    "within a step": dfx.Event({"a": crossing}, optx.Newton(1e-8, 1e-8), {"a": True}),
+}
+ADJOINTS = [dfx.RecursiveCheckpointAdjoint(), dfx.DirectAdjoint(), dfx.ForwardMode()]
+# Each solver meets each event and each adjoint. Each kind of output meets two solvers, two events
+# and two adjoints.
+CASES = [
+    (solver, event, list(SAVES)[(i + 2 * j) % len(SAVES)], ADJOINTS[(i + j) % len(ADJOINTS)])
+    for i, solver in enumerate(SOLVERS)
+    for j, event in enumerate(EVENTS)
+]
+BACKSOLVE = [
+    ("same-as-last, jumps", "none", "t1", dfx.BacksolveAdjoint()),
+    ("ours", "none", "ts", dfx.BacksolveAdjoint()),
+]
+
+
+def field(t, y, args):
+    return jnp.stack([y[1], -4 * jnp.sin(y[0]) + jnp.cos(3 * t)])
+
+
+@pytest.mark.parametrize(
+    ("solver", "event", "save", "adjoint"),
+    CASES + BACKSOLVE,
+    ids=lambda x: x if isinstance(x, str) else type(x).__name__,
+)
+def test_plain_solves_are_those_of_diffrax(solver, event, save, adjoint):
+    """The same result, steps and values, with an event that occurs and one that does not."""
+    method, controller, step = SOLVERS[solver]
+
+    def run(lib, span, ts, args):
+        t0, t1 = span
+        return lib.diffeqsolve(
+            dfx.ODETerm(field),
+            method,
+            t0,
+            t1,
+            jnp.sign(t1 - t0) * step,
+            Y0,
+            args,
+            saveat=SAVES[save](ts),
+            stepsize_controller=controller,
+            adjoint=adjoint,
+            event=EVENTS[event],
+            max_steps=16,
+        )
+
+    both = eqx.filter_jit(lambda *problem: (run(dfx, *problem), run(tn, *problem)))
+    for span in ([0.0, 0.8], [0.8, 0.0]):
+        for until in (0.5, 9.0) if event != "none" else (9.0,):
+            args = {"start": jnp.array(span[0]), "until": jnp.array(until)}
+            plain, sol = both(jnp.array(span), times(span[1] - span[0]), args)
+            assert (plain.result == dfx.RESULTS.event_occurred) == (until < 1)
+            assert sol.result == plain.result
+            assert counts(sol) == counts(plain)
+            fields = ("t0", "t1", "ts", "ys", "solver_state", "made_jump", "event_mask")
+            for name in fields:
+                assert distance(getattr(sol, name), getattr(plain, name)) < 1e-12, name
+            # Control divides by error estimates, which are small.
+            assert distance(sol.controller_state, plain.controller_state) < 1e-6
+            if save == "dense":
+                assert distance(sol.evaluate(0.3), plain.evaluate(0.3)) < 1e-12
+
+
+def test_every_argument_of_diffrax_is_taken():
+    # BUG, fixed: `discrete_terminating_event` was missing.
+    theirs, ours = (inspect.signature(lib.diffeqsolve).parameters for lib in (dfx, tn))
+    for name, parameter in theirs.items():
+        assert ours[name].kind == parameter.kind
+        if name != "adjoint":  # which is not equal to itself
+            assert ours[name].default == parameter.default
+    assert set(ours) - set(theirs) == {"regularizer", "quadrature", "key"}
+
+
+def test_deprecated_event_is_that_of_diffrax():
+    def run(lib, **options):
+        return lib.diffeqsolve(
+            dfx.ODETerm(field),
+            dfx.Heun(),
+            0.0,
+            2.0,
+            0.1,
+            Y0,
+            discrete_terminating_event=dfx.DiscreteTerminatingEvent(
+                lambda state, **others: (state.y[0] < 0.5) & (state.tprev > 0.2)
+            ),
+            **options,
+        )
+
+    with pytest.warns(UserWarning, match="deprecated"):
+        plain = run(dfx)
+    for options in ({}, {"regularizer": tn.KineticEnergy(), "quadrature": tn.Augmented()}):
+        with pytest.warns(UserWarning, match="deprecated") as caught:
+            sol = run(tn, **options)
+        assert caught[0].filename == __file__
+        assert sol.result == plain.result == dfx.RESULTS.event_occurred
+        assert distance((sol.ts, sol.ys), (plain.ts, plain.ys)) < 1e-12
+    with pytest.raises(ValueError, match="cannot be used together"):
+        run(tn, event=dfx.Event(boolean))
