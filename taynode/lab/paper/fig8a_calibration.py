@@ -9,7 +9,8 @@ from . import mnist_sweep
 from .arms import arms_of, paired
 from .chart import Chart, Line, Panel
 from .statistics import in_range, quotients, spread
-from .study import AbstractStudy, Claim, seeds_agree, verdict
+from .study import AbstractStudy, Claim, judged
+from .verdicts import number, ratio
 
 
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
@@ -61,22 +62,22 @@ class Calibration(AbstractStudy):
         # A solver that does better than asked for is not too sure of itself.
         beyond = [a / max(1.0, b) for a, b in zip(worst[regular], worst["untrained"], strict=True)]
         pairs = zip(slopes[regular], slopes["untrained"], strict=True)
-        apart = [abs(a - b) for a, b in pairs]
+        apart = [a - b for a, b in pairs]
         return [
-            Claim(
+            judged(
                 "Regularization does not make the solver overconfident",
                 "in the caption",
                 "the largest error at any tolerance, in tolerances: "
                 + ", ".join(f"{label} {in_range(x)}" for label, x in worst.items()),
-                verdict(seeds_agree(beyond, at_most=10.0)),
+                ratio("largest error over what is allowed once", beyond, at_most=10.0),
                 rule="at most 10 tolerances, or 10 times what it is for random dynamics",
             ),
-            Claim(
+            judged(
                 "Errors follow the tolerance as they do for random dynamics",
                 "about equally well calibrated",
                 "slope of errors over tolerances, on logarithmic axes: "
                 + ", ".join(f"{label} {spread(x)}" for label, x in slopes.items()),
-                verdict(seeds_agree(apart, at_most=0.2)),
+                number("difference of slopes", apart, at_least=-0.2, at_most=0.2),
                 rule="slopes at most 0.2 apart",
             ),
         ]
