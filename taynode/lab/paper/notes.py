@@ -18,7 +18,7 @@ FILE = "notes.json"
 class Note:
     """What is noted on a run.
 
-    - `busy`: whether other programs ran on the machine, so that its times mean little.
+    - `busy`: whether other programs ran on the machine, or may have, so that times mean little.
     - `machine`: which one it was, if not the usual one: times of two machines are not compared.
     - `remarks`: anything else, for the reader.
     """

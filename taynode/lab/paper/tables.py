@@ -122,15 +122,16 @@ class AbstractTable(AbstractStudy):
         return regularizer == self.arms[arm] and config["training"]["steps"] == steps
 
     def table(self, numbers: dict[str, Any]) -> list[dict[str, str]]:
-        """The rows as they are read, with what became of their runs in the last column."""
+        """The rows as they are read, with what became of their runs."""
         shown, rows = [], _done(numbers)
         shared = set.intersection(*(set(found) for row in rows for found in row["remarks"] or [[]]))
         for row in rows:
             cells = {"model": row["model"], "steps": _word(row["steps"])}
+            cells["runs"] = _runs_in_words(row, shared)
             for column, values in row.items():
                 if isinstance(values, list) and column not in HIDDEN:
                     cells[column] = spread(values) if values else "-"
-            shown.append(cells | {"runs": _runs_in_words(row, shared)})
+            shown.append(cells)
         return shown
 
     def chart(self, numbers: dict[str, Any]) -> Chart:
@@ -187,18 +188,18 @@ def _row(numbers: dict[str, Any], arm: str, steps: int | None) -> dict[str, Any]
 def _runs_in_words(row: dict[str, Any], shared: set[str]) -> str:
     """How many runs a row has, how many of them failed, and what is noted on them.
 
-    Remarks that all rows share are left out: they are remarks on the study.
+    The remarks themselves are among those on the study; a row only points to its own.
     """
     total = len(row["seeds"]) + row["failed"]
     words = [f"{row['failed']} of {total} failed" if row["failed"] else str(total)]
     if unsolved := sum(map(bool, row["unsolved"])):
         words.append(f"{unsolved} with unsolved samples")
     if busy := sum(row["busy"]):
-        words.append(f"{busy} timed while other programs ran")
+        words.append(f"{busy} not timed on a quiet machine")
     for machine, count in Counter(filter(None, row["machines"])).items():
         words.append(f"{count} timed on {machine}")
-    remarks = dict.fromkeys(remark for found in row["remarks"] for remark in found)
-    return "; ".join([*words, *(remark for remark in remarks if remark not in shared)])
+    own = {remark for found in row["remarks"] for remark in found} - shared
+    return "; ".join([*words, *(["see the remarks"] if own else [])])
 
 
 def _done(numbers: dict[str, Any]) -> list[dict[str, Any]]:

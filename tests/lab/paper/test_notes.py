@@ -31,7 +31,7 @@ def test_times_of_a_busy_machine_enter_no_claim(tmp_path):
     assert list(column(numbers, "R_2", 4, "seconds")) == [1, 2]
     assert list(column(numbers, "R_2", 4, "NFE")) == SEEDS
     assert len(ratios(numbers, "seconds", "R_2", steps=4)) == 2
-    assert STUDY.table(numbers)[0]["runs"] == "3; 1 timed while other programs ran"
+    assert STUDY.table(numbers)[0]["runs"] == "3; 1 not timed on a quiet machine"
     slower, *_ = STUDY.claims(numbers)
     assert "(2 seeds)" in slower.measured
     assert "n = 2" in slower.interval
@@ -81,4 +81,4 @@ def test_a_remark_on_all_runs_is_made_once(tmp_path):
     assert "to be redone (66 runs)" in told["remarks"]
     some = noted(results, tmp_path, lambda config: config["seed"] == 0, remark="to be redone")
     told, _ = tell(STUDY, some, scale="laptop", seeds=SEEDS)
-    assert {row["runs"] for row in told["table"]} == {"3; to be redone"}
+    assert {row["runs"] for row in told["table"]} == {"3; see the remarks"}
