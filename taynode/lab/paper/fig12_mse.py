@@ -18,7 +18,7 @@ class MeanSquareError(AbstractStudy):
     """R_2 of many weights."""
 
     name: ClassVar[str] = "fig12-mse"
-    title: ClassVar[str] = "PhysioNet: what error is paid for fewer evaluations"
+    title: ClassVar[str] = "PhysioNet: mean square error against evaluations"
     remarks: ClassVar[tuple[str, ...]] = (REMARK,)
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
@@ -43,7 +43,9 @@ class MeanSquareError(AbstractStudy):
             for i, (split, front) in enumerate(numbers["mse"].items())
             for mark in Front(**front).marks(f"{SPLITS[split]} data", i + 1)
         ]
-        return Chart([Panel(marks, x="NFE per test patient", y="more mean square error, %")])
+        return Chart(
+            [Panel(marks, x="NFE per test patient", y="increase of the mean square error, %")]
+        )
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """It is as for the loss."""

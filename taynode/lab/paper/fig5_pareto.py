@@ -24,7 +24,7 @@ class Pareto(AbstractStudy):
     """R_2 with many weights on MNIST, PhysioNet and MINIBOONE."""
 
     name: ClassVar[str] = "fig5-pareto"
-    title: ClassVar[str] = "What loss is paid for fewer evaluations"
+    title: ClassVar[str] = "Loss against evaluations, for many weights of R_2"
     remarks: ClassVar[tuple[str, ...]] = (REMARK,)
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
@@ -59,7 +59,9 @@ class Pareto(AbstractStudy):
             marks = [Line([half, half], [0, 5], "half of the evaluations, 5 %", -1)]
             for i, (split, front) in enumerate(fronts.items()):
                 marks += Front(**front).marks(f"{SPLITS[split]} loss", i + 1)
-            panels.append(Panel(marks, TITLES[task], "NFE per test sample", "more loss, %"))
+            panels.append(
+                Panel(marks, TITLES[task], "NFE per test sample", "increase of the loss, %")
+            )
         return Chart(panels)
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:

@@ -28,7 +28,7 @@ class OrderOfRegularization(AbstractStudy):
     """MNIST, R_2 to R_5, and solvers of orders 2 to 5 and of adaptive order."""
 
     name: ClassVar[str] = "fig6-order-of-regularization"
-    title: ClassVar[str] = "Trade-offs of loss and evaluations, by orders of penalty and solver"
+    title: ClassVar[str] = "Loss against evaluations, by order of the penalty and of the solver"
     remarks: ClassVar[tuple[str, ...]] = (
         "A front takes the best of eight weights at each loss, by the same runs that are shown; "
         "all orders have eight",
@@ -67,7 +67,7 @@ class OrderOfRegularization(AbstractStudy):
                     ],
                     title_of(panel, told["evaluation"]),
                     "NFE per test sample",
-                    "more training loss, %",
+                    "increase of the training loss, %",
                     x_log=True,
                 )
                 for panel, told in numbers.items()

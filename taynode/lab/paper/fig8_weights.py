@@ -273,7 +273,7 @@ class ClassificationError(AbstractWeights):
     """Figure 11."""
 
     name: ClassVar[str] = "fig11-classification-error"
-    title: ClassVar[str] = "What error is paid for fewer evaluations"
+    title: ClassVar[str] = "Classification error against evaluations"
     remarks: ClassVar[tuple[str, ...]] = (REMARK,)
 
     def panel(self, numbers: dict[str, Any]) -> Panel:
@@ -284,7 +284,7 @@ class ClassificationError(AbstractWeights):
             for i, (key, label) in enumerate(names.items())
             for mark in Front(**numbers["fronts"][key]).marks(label, i + 1)
         ]
-        return Panel(marks, x="NFE per test sample", y="more classification error, %")
+        return Panel(marks, x="NFE per test sample", y="increase of the classification error, %")
 
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """It is as for the loss."""

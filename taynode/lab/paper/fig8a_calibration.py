@@ -22,7 +22,7 @@ class Calibration(AbstractStudy):
     """MNIST: errors of Dopri5, trained with R_3, trained without, and untrained."""
 
     name: ClassVar[str] = "fig8a-calibration"
-    title: ClassVar[str] = "The error that is made, and the tolerance that is asked for"
+    title: ClassVar[str] = "Error of the solution against the requested tolerance"
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """The runs of the sweep whose errors are measured."""
@@ -44,7 +44,7 @@ class Calibration(AbstractStudy):
     def chart(self, numbers: dict[str, Any]) -> Chart:
         """Errors over tolerances, a line a seed."""
         tolerances = numbers["tolerances"]
-        marks = [Line(tolerances, tolerances, "as asked for", -1)]
+        marks = [Line(tolerances, tolerances, "error = tolerance", -1)]
         for i, (label, rows) in enumerate(numbers["errors"].items()):
             marks += [Line(tolerances, row, "" if j else label, i) for j, row in enumerate(rows)]
         x, y = "tolerance", "error of the solution"

@@ -37,7 +37,7 @@ class OscillatorsTable(AbstractLatentTable):
     """Unregularized, R_2 of some weights, and R_3."""
 
     name: ClassVar[str] = "oscillators"
-    title: ClassVar[str] = "Oscillators: what R_2 saves in a latent ODE, and what it costs"
+    title: ClassVar[str] = "Oscillators: a latent ODE, by regularizer"
     num_seeds: ClassVar[int] = 5
     task: ClassVar[str] = "oscillators"
     beside: ClassVar[EvaluationConfig] = r2_sweep.TIGHT
@@ -80,7 +80,7 @@ class PhysionetTable(AbstractLatentTable):
     """Unregularized, R_2 of several weights, R_3, RNODE, and R_2 as in the paper."""
 
     name: ClassVar[str] = "physionet"
-    title: ClassVar[str] = "PhysioNet: what regularizers save in a latent ODE, and what they cost"
+    title: ClassVar[str] = "PhysioNet: a latent ODE, by regularizer"
     task: ClassVar[str] = "physionet"
     beside: ClassVar[EvaluationConfig] = r2_sweep.EVALUATIONS["physionet"]
     arms: ClassVar[dict[str, RegularizerConfig]] = {

@@ -19,7 +19,7 @@ class WeightSchedules(AbstractTable):
     """R_2 on digits: a constant weight, and one that falls to zero, or rises from it, in half."""
 
     name: ClassVar[str] = "weight-schedules"
-    title: ClassVar[str] = "Digits: a weight that tapers off, and one that stays"
+    title: ClassVar[str] = "Digits: constant, falling and rising weights"
     num_seeds: ClassVar[int] = 5
     remarks: ClassVar[tuple[str, ...]] = (
         "The weight is one of two that were tried on the same data",

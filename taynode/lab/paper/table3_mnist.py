@@ -22,7 +22,7 @@ class MnistTable(AbstractTable):
     """Unregularized, RNODE and R_2 on grids of 2, 4 and 8 steps, and adaptively."""
 
     name: ClassVar[str] = "table3-mnist"
-    title: ClassVar[str] = "MNIST: what grids and regularizers do to a classifier"
+    title: ClassVar[str] = "MNIST: a classifier, by regularizer and grid"
     task: ClassVar[str] = "mnist"
     unit: ClassVar[str] = "nats"
     remarks: ClassVar[tuple[str, ...]] = (

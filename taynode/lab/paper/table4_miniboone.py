@@ -19,7 +19,7 @@ class MinibooneTable(AbstractTable):
     """Unregularized, RNODE, R_2 and R_3 on grids of 4, 8 and 16 steps, and adaptively."""
 
     name: ClassVar[str] = "table4-miniboone"
-    title: ClassVar[str] = "MINIBOONE: what grids and regularizers do to a flow"
+    title: ClassVar[str] = "MINIBOONE: a flow, by regularizer and grid"
     task: ClassVar[str] = "miniboone"
     unit: ClassVar[str] = "nats"
     remarks: ClassVar[tuple[str, ...]] = (

@@ -17,7 +17,7 @@ class TwoMoonsTable(AbstractTable):
     """Unregularized, R_2 of some weights, and R_3."""
 
     name: ClassVar[str] = "two-moons"
-    title: ClassVar[str] = "Two moons: what R_2 and R_3 save, and what they cost"
+    title: ClassVar[str] = "Two moons: a flow, by regularizer"
     num_seeds: ClassVar[int] = 5
     remarks: ClassVar[tuple[str, ...]] = (
         "All weights of R_2 are shown; that of R_3 is one of two, tried on one of these seeds",
