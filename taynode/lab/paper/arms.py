@@ -38,15 +38,16 @@ def jobs_of(
 
 
 def is_usable(result: dict[str, Any]) -> bool:
-    """Whether a run came to an end, with a loss."""
-    row = result["row"]
-    return result["state"] == "finished" and all(
-        math.isfinite(row[name]) for name in ("train_loss", "test_loss")
-    )
+    """Whether a run came to an end, with finite losses."""
+    losses = (result["row"].get(name, math.nan) for name in ("train_loss", "test_loss"))
+    return result["state"] == "finished" and all(map(math.isfinite, losses))
 
 
 def num_unsolved(result: dict[str, Any]) -> int:
-    """How many solves of its evaluations gave up, so that their NFE cannot be compared."""
+    """How many samples could not be solved in all evaluations of a run.
+
+    Their NFE cannot be compared: the solver gave up.
+    """
     every = result["row"], *result["evaluations"].values()
     return sum(row.get(f"{split}_num_failed", 0) for row in every for split in ("train", "test"))
 
@@ -80,9 +81,10 @@ class Arm(NamedTuple):
 
 
 def arms_of(results: Sequence[dict[str, Any]], *, num_arms: int = 2) -> list[Arm]:
-    """By order and weight, the unregularized runs first, as order 0.
+    """Arms by order and weight. The unregularized runs come first, as order 0.
 
-    Raises `MissingRuns` if these all failed, or if there are less than so many arms.
+    Runs that failed or have unsolved samples are left out; `notes.remarks_on` counts them. Raises
+    `MissingRuns` if no unregularized run or fewer than `num_arms` arms are left.
     """
     groups: dict[tuple[int, float], dict[int, dict[str, Any]]] = {}
     for result in results:

@@ -11,7 +11,8 @@ from ..report.rendering import as_script, render_page
 from .chart import Chart
 from .effort import in_words
 from .screen import figures_of
-from .study import AbstractStudy, find_study, STUDIES, VERDICTS
+from .study import AbstractStudy, find_study, STUDIES
+from .verdicts import by_chance, RULE, VERDICTS
 
 
 PARTS = {"study", "title", "scale", "seeds", "claims", "table", "data", "numbers"}
@@ -33,6 +34,8 @@ def write_companion(root: Path, out: Path) -> Path:
         "title": "The paper, reproduced",
         "headline": headline(len(papers), holds, fails),
         "scale": ", ".join(dict.fromkeys(told["scale"] for told in studies)),
+        "rule": RULE,
+        "by_chance": by_chance([claim for _, claim in claims]),
         "claims": claims,
         "studies": shown,
         "figures": as_script(figures),
@@ -81,6 +84,7 @@ def _shown(told: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         "panels": panels,
         "shades": shades,
         "data": told["data"],
+        "remarks": told.get("remarks", []),
         "effort": in_words(told.get("effort")),
         "table": told["table"],
         "claims": [(study.name, claim) for claim in told["claims"]],

@@ -9,7 +9,8 @@ from ..sweep.plan import EvaluationConfig, Job
 from .arms import arms_of, first_measured, jobs_of, paired
 from .chart import Chart, Line, Panel
 from .statistics import quotients, spread
-from .study import AbstractStudy, Claim, seeds_agree, verdict
+from .study import AbstractStudy, Claim, judged
+from .verdicts import ratio
 
 
 ARMS = {"none": RegularizerConfig(), "r3": RegularizerConfig("r3", 1e-2)}
@@ -71,21 +72,25 @@ class Toy(AbstractStudy):
 
         def fewer(solver: str, name: str) -> Claim:
             part = quotients(regular[name], plain[name])
-            return Claim(
+            return judged(
                 f"It needs fewer evaluations, by a solver of order {solver}",
                 "seen in the figure",
                 f"{spread(plain[name])} and {spread(regular[name])}: "
                 f"{spread([100 * (1 - x) for x in part])} % fewer",
-                verdict(seeds_agree(part, at_most=0.9)),
+                ratio("evaluations with over without", part, at_most=0.9),
                 rule="at least 10 % fewer",
             )
 
         return [
-            Claim(
+            judged(
                 "Regularizing the third derivative fits the same map",
                 "seen in the figure",
                 f"mean square error {spread(plain['mse'])} and {spread(regular['mse'])}",
-                verdict(seeds_agree(quotients(regular["mse"], plain["mse"]), at_most=2.0)),
+                ratio(
+                    "error with over without",
+                    quotients(regular["mse"], plain["mse"]),
+                    at_most=2.0,
+                ),
                 rule="at most twice the error",
             ),
             fewer("3 (Bosh3)", "nfe"),

@@ -9,10 +9,11 @@ from . import mnist_sweep
 from .arms import Arm, arms_of
 from .chart import Chart, Line, Panel
 from .fig6_orders import evaluations_of, title_of
-from .fronts import is_lowest
 from .mnist_sweep import SOLVERS
+from .selection import choices_in_words, chosen_on_other_seeds
 from .statistics import mean, rank_correlation, spread
-from .study import AbstractStudy, all_of, Claim, seeds_agree, verdict
+from .study import AbstractStudy, Claim, judged
+from .verdicts import number, ratio
 
 
 # More training loss than that is too much.
@@ -105,14 +106,14 @@ def _claims(solver: str, told: dict[str, Any]) -> list[Claim]:
     orders = told["orders"]
     rho = {k: _correlations(x) for k, x in orders.items()}
     least = {k: fewest for k, x in orders.items() if (fewest := _least(x)).nfe}
-    own = least.get(solver, Least(0.0, {}))
-    # How much more evaluations the others need, seed by seed.
-    others = [
-        [x.nfe[seed] / own.nfe[seed] for seed in own.nfe if seed in x.nfe]
+    own = least.get(solver, Least({}, {}))
+    # The evaluations that other orders need, relative to those of the own one.
+    others = {
+        k: [x.nfe[seed] / own.nfe[seed] for seed in own.nfe if seed in x.nfe]
         for k, x in least.items()
         if k != solver
-    ]
-    margin = mnist_sweep.margin(told["evaluation"], min(own.nfe.values(), default=1.0))
+    }
+    resolution = mnist_sweep.half_a_step(told["evaluation"], min(own.nfe.values(), default=1.0))
     # The paper has no solver of order 4.
     is_ours = solver == "4"
     at_floor = [
@@ -121,33 +122,37 @@ def _claims(solver: str, told: dict[str, Any]) -> list[Claim]:
     ]
     on_own = rho.get(solver, [])
     return [
-        Claim(
+        judged(
             f"Evaluations of a solver of order {solver} rise with R_{solver}",
             "" if is_ours else "varies monotonically",
             f"rank correlation {spread(on_own)}" if on_own else "not regularized at this scale",
-            verdict(seeds_agree(on_own, at_least=0.9)),
+            number("rank correlation", on_own, at_least=0.9),
             rule="rank correlation over weights of at least 0.9",
             is_ours=is_ours,
         ),
-        Claim(
+        judged(
             f"Evaluations of a solver of order {solver} rise with R_K, for all K",
             "" if is_ours else "varies monotonically",
             f"rank correlation {', '.join(f'{spread(x)} for R_{k}' for k, x in rho.items())}; "
             f"weights within a step of the fewest evaluations: {', '.join(at_floor)}",
-            verdict(all_of(*(seeds_agree(x, at_least=0.9) for x in rho.values()))),
+            *(number(f"R_{k}", x, at_least=0.9) for k, x in rho.items()),
             rule="at least 0.9 for each order",
             is_ours=is_ours,
         ),
-        Claim(
+        judged(
             f"The fewest evaluations of a solver of order {solver} come with R_{solver}",
             "" if is_ours else "for each order of solver",
             ", ".join(
-                f"R_{k} {spread(list(x.nfe.values()))} (weight {x.weight:g})"
+                f"R_{k} {spread(list(x.nfe.values()))} ({choices_in_words(x.weights.values())})"
                 for k, x in least.items()
             )
-            + f"; with the best weight of those tried, for at most {MOST:.0%} more training loss",
-            verdict(is_lowest(others, margin=margin)),
-            rule="fewer than with all others by more than half a step",
+            + "; with the weight that has the fewest on the other seeds, for at most "
+            f"{MOST:.0%} more training loss",
+            *(
+                ratio(f"R_{k} over R_{solver}", x, at_least=1.0, resolution=resolution)
+                for k, x in others.items()
+            ),
+            rule="fewer than with all others; intervals are longer by half a step",
             is_ours=is_ours,
         ),
     ]
@@ -170,21 +175,28 @@ def _by_weight(points: dict[str, list[Any]], name: str) -> dict[float, dict[int,
 
 
 class Least(NamedTuple):
-    """The evaluations of the weight that needs the fewest, by seed."""
+    """By seed: the weight that needs the fewest evaluations on the other seeds, and what it needs.
 
-    weight: float
+    - `weights`: those that were chosen.
+    - `nfe`: the evaluations of the seed itself.
+    """
+
+    weights: dict[int, float]
     nfe: dict[int, float]
 
 
 def _least(points: dict[str, list[Any]]) -> Least:
-    """Of the weights whose models are still good, on average."""
+    """Of the weights whose models are still good on the other seeds, on average."""
     nfe, extra = (_by_weight(points, name) for name in ("nfe", "extra_loss"))
-    good = [
-        Least(weight, nfe[weight])
-        for weight, losses in extra.items()
-        if weight and mean(losses.values()) <= MOST
-    ]
-    return min(good, key=lambda x: mean(x.nfe.values()), default=Least(0.0, {}))
+
+    def best(seeds: list[int]) -> float | None:
+        over_seeds = lambda values: mean(values[seed] for seed in seeds if seed in values)
+        good = [w for w, losses in extra.items() if w and over_seeds(losses) <= MOST]
+        return min(good, key=lambda w: over_seeds(nfe[w]), default=None)
+
+    chosen = chosen_on_other_seeds(sorted(set(points["seed"])), best)
+    known = {seed: w for seed, w in chosen.items() if w is not None and seed in nfe[w]}
+    return Least(known, {seed: nfe[w][seed] for seed, w in known.items()})
 
 
 def _at_floor(points: dict[str, list[Any]], evaluation: str) -> int:

@@ -9,7 +9,8 @@ from . import mnist_sweep
 from .arms import arms_of, paired
 from .chart import Chart, Line, Panel
 from .statistics import in_range, quotients, spread
-from .study import AbstractStudy, Claim, seeds_agree, verdict
+from .study import AbstractStudy, Claim, judged
+from .verdicts import number, ratio
 
 
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
@@ -21,7 +22,7 @@ class Calibration(AbstractStudy):
     """MNIST: errors of Dopri5, trained with R_3, trained without, and untrained."""
 
     name: ClassVar[str] = "fig8a-calibration"
-    title: ClassVar[str] = "The error that is made, and the tolerance that is asked for"
+    title: ClassVar[str] = "Error of the solution against the requested tolerance"
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """The runs of the sweep whose errors are measured."""
@@ -43,7 +44,7 @@ class Calibration(AbstractStudy):
     def chart(self, numbers: dict[str, Any]) -> Chart:
         """Errors over tolerances, a line a seed."""
         tolerances = numbers["tolerances"]
-        marks = [Line(tolerances, tolerances, "as asked for", -1)]
+        marks = [Line(tolerances, tolerances, "error = tolerance", -1)]
         for i, (label, rows) in enumerate(numbers["errors"].items()):
             marks += [Line(tolerances, row, "" if j else label, i) for j, row in enumerate(rows)]
         x, y = "tolerance", "error of the solution"
@@ -61,22 +62,22 @@ class Calibration(AbstractStudy):
         # A solver that does better than asked for is not too sure of itself.
         beyond = [a / max(1.0, b) for a, b in zip(worst[regular], worst["untrained"], strict=True)]
         pairs = zip(slopes[regular], slopes["untrained"], strict=True)
-        apart = [abs(a - b) for a, b in pairs]
+        apart = [a - b for a, b in pairs]
         return [
-            Claim(
+            judged(
                 "Regularization does not make the solver overconfident",
                 "in the caption",
                 "the largest error at any tolerance, in tolerances: "
                 + ", ".join(f"{label} {in_range(x)}" for label, x in worst.items()),
-                verdict(seeds_agree(beyond, at_most=10.0)),
+                ratio("largest error over what is allowed once", beyond, at_most=10.0),
                 rule="at most 10 tolerances, or 10 times what it is for random dynamics",
             ),
-            Claim(
+            judged(
                 "Errors follow the tolerance as they do for random dynamics",
                 "about equally well calibrated",
                 "slope of errors over tolerances, on logarithmic axes: "
                 + ", ".join(f"{label} {spread(x)}" for label, x in slopes.items()),
-                verdict(seeds_agree(apart, at_most=0.2)),
+                number("difference of slopes", apart, at_least=-0.2, at_most=0.2),
                 rule="slopes at most 0.2 apart",
             ),
         ]

@@ -9,7 +9,8 @@ from ..sweep.plan import EvaluationConfig, Job
 from .arms import arms_of, first_measured, jobs_of, paired
 from .chart import Chart, Line, Panel
 from .statistics import in_range, quotients, spread
-from .study import AbstractStudy, all_of, Claim, seeds_agree, verdict
+from .study import AbstractStudy, Claim, judged
+from .verdicts import ratio
 
 
 ORDER = 6
@@ -70,21 +71,22 @@ class TaylorPolynomials(AbstractStudy):
         misfits = [numbers[name]["misfit"] for name in ARMS]
         part = quotients(*misfits[::-1]) if len(misfits[0]) == len(misfits[1]) else []
         return [
-            Claim(
+            judged(
                 "Without regularization, trajectories are poorly approximated by local Taylor "
                 f"polynomials of order {ORDER}; with R_{ORDER}, better",
                 "seen in the figure",
                 "distance from the trajectory, on average over time, in percent of its range: "
                 f"{' and '.join(in_range([100 * x for x in each]) for each in misfits)}",
-                verdict(seeds_agree(part, at_most=0.5)),
+                ratio("distance with over without", part, at_most=0.5),
                 rule="at most half of it",
             ),
-            Claim(
+            judged(
                 "With R_6, a solver of order 5 needs fewer evaluations for the same fit",
                 "92 to 68, 26 % fewer",
                 f"{spread(plain['nfe'])} to {spread(regular['nfe'])}, {fewer} % fewer; mean square "
                 f"error {spread(plain['mse'])} and {spread(regular['mse'])}",
-                verdict(all_of(seeds_agree(nfe, at_most=0.9), seeds_agree(fit, at_most=2.0))),
+                ratio("evaluations with over without", nfe, at_most=0.9),
+                ratio("error with over without", fit, at_most=2.0),
                 rule="at least 10 % fewer, for at most twice the error",
             ),
         ]

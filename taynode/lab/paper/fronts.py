@@ -1,16 +1,20 @@
 """Trade-offs of loss and evaluations over weights, with their spread over seeds."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .arms import Arm
 from .chart import Line
-from .statistics import deviation, mean, spread
-from .study import seeds_agree
+from .selection import chosen_on_other_seeds, Saving
+from .statistics import deviation, mean
 
 
 NUM_LEVELS = 51
+REMARK = (
+    "The fronts that are drawn take the best weight at each loss, by the same runs; claims choose "
+    "weights on other seeds"
+)
 # In words.
 SPLITS = {"train": "training", "test": "test"}
 
@@ -47,8 +51,8 @@ class Front:
     def marks(self, label: str, color: int, *, crosses: bool = True) -> list[Line]:
         """The front with a band, and the weights it is made of as dots: evaluations and percent.
 
-        The front is the fewest evaluations for at most so much more loss, as a mean over seeds; the
-        band, and the crosses of dots, are standard deviations.
+        The front is the fewest evaluations for at most so much more loss, by the best weight of
+        each seed, as a mean over seeds. The band and the crosses of dots are standard deviations.
         """
         known = [(nfe, extra) for nfe, extra in zip(self.nfe, self.extra(), strict=True) if extra]
         nfe = [[nfe[seed] for seed in extra] for nfe, extra in known]
@@ -75,27 +79,42 @@ class Front:
         )
         return [front, dots]
 
-    def within(self, extra: float) -> tuple[float, list[float]]:
-        """The best weight for at most so much more loss, and what it saves, for each seed.
+    def within(self, extra: float) -> Saving:
+        """What the best weight for at most so much more loss saves, on seeds it was not chosen by.
 
-        One weight for all seeds, by the means over those that have it; its evaluations are the
-        fewest, and the saving is a share of the unregularized ones.
+        For each seed, the weight is the one with the fewest evaluations among those whose mean loss
+        over the other seeds is within the bound.
         """
-        best, saved = 0.0, [0.0 for _ in self.loss[0]]
-        for weight, nfe, loss in zip(self.weights, self.nfe, self.loss, strict=True):
-            seeds = [seed for seed in loss if seed in self.loss[0]]
-            plain = mean(self.loss[0][seed] for seed in seeds)
-            is_cheap = mean(loss[seed] for seed in seeds) <= plain + extra * abs(plain)
-            saves = [1 - nfe[seed] / self.nfe[0][seed] for seed in seeds]
-            if is_cheap and mean(saves) > mean(saved):
-                best, saved = weight, saves
-        return best, saved
+        seeds = self._seeds()
+        chosen = chosen_on_other_seeds(seeds, lambda others: self._best(others, extra))
+        # A run of the seed itself may be missing.
+        known = {seed: i for seed, i in chosen.items() if seed in self.loss[i]}
+        return Saving(
+            {seed: self.weights[i] for seed, i in known.items()},
+            {seed: self.nfe[i][seed] / self.nfe[0][seed] for seed, i in known.items()},
+            {seed: self.extra()[i][seed] for seed, i in known.items()},
+        )
+
+    def _best(self, seeds: Sequence[str], extra: float) -> int:
+        """The index of the weight with the fewest evaluations within a loss, over some seeds."""
+
+        def over_seeds(i: int) -> tuple[float, float]:
+            known = [seed for seed in seeds if seed in self.loss[i]]
+            plain = mean(self.loss[0][seed] for seed in known)
+            more = (mean(self.loss[i][seed] for seed in known) - plain) / abs(plain)
+            return mean(self.nfe[i][seed] / self.nfe[0][seed] for seed in known), more
+
+        both = {i: over_seeds(i) for i in range(len(self.weights))}
+        # Without regularization there is no more loss; comparisons with NaN are false.
+        return min((i for i, (_, more) in both.items() if more <= extra), key=lambda i: both[i][0])
 
     def area(self, reach: float = 0.5) -> dict[str, float]:
-        """The mean evaluations that losses up to a bound need, relative to none, by seed.
+        """The mean evaluations along the front, relative to the unregularized ones, by seed.
 
-        The bound is that share more than the loss without regularization, and for each loss the
-        best of all weights counts. Lower is better. Seeds without regularized runs have none.
+        The front goes up to a loss that is larger than the unregularized one by the share `reach`.
+        At each loss the best weight counts, which is found on the same runs; so areas are for
+        comparisons of fronts with equally many weights. Lower is better. Seeds without regularized
+        runs have none.
         """
         return {
             seed: mean(self._least(seed, level) for level in _levels(reach)) / self.nfe[0][seed]
@@ -117,32 +136,6 @@ class Front:
 
 def _levels(reach: float) -> list[float]:
     return [reach * i / (NUM_LEVELS - 1) for i in range(NUM_LEVELS)]
-
-
-def is_lowest(others: Iterable[Sequence[float]], *, margin: float) -> bool | None:
-    """Whether something is less than all others, given these relative to it, each by seed.
-
-    No answer if it is so close to one of them, or if seeds differ.
-    """
-    others = list(others)
-    if not others:
-        return None
-    if any(seeds_agree(x, at_most=1 / (1 + margin)) for x in others):
-        return False
-    return True if all(seeds_agree(x, at_least=1 + margin) for x in others) else None
-
-
-def save_the_same(a: Sequence[float], b: Sequence[float], *, within: float = 0.1) -> bool | None:
-    """Whether two fronts save about as much, seed by seed; no answer if one saves nothing."""
-    if not all(min(saved, default=0.0) > 0 for saved in (a, b)):
-        return None
-    return seeds_agree([x - y for x, y in zip(a, b, strict=True)], at_least=-within, at_most=within)
-
-
-def in_words(found: tuple[float, list[float]]) -> str:
-    """What is saved, in percent, and with which weight."""
-    weight, saved = found
-    return f"{spread([100 * x for x in saved])} % (weight {weight:g})"
 
 
 def front_of(

@@ -53,7 +53,7 @@ def config(scale: str) -> TrainConfig:
     return dataclasses.replace(defaults, train_samples=2000) if scale == "smoke" else defaults
 
 
-def margin(evaluation: str, nfe: float) -> float:
+def half_a_step(evaluation: str, nfe: float) -> float:
     """Half a step, as a share of so many evaluations; at least 2 %."""
     return max(0.02, STEP[evaluation.partition(" ")[0]] / 2 / nfe)
 

@@ -11,6 +11,7 @@ from ..sweep.results import known_and_missing, result_of, run_jobs, write_table
 from ..training.records import write_json
 from .arms import MissingRuns
 from .effort import effort_of
+from .notes import remarks_on, with_notes
 from .study import AbstractStudy, Claim, StudyFailed
 
 
@@ -117,7 +118,7 @@ def _end(
         return Ended(study, error=StudyFailed(why))
     try:
         found = [result_of(job, runs) for job in jobs]
-        results = [result for result in found if result is not None]
+        results = with_notes([result for result in found if result is not None], root)
         told, claims = tell(study, results, scale=scale, seeds=seeds)
         root.mkdir(parents=True, exist_ok=True)
         write_json(root / f"{study.name}.json", told)
@@ -160,6 +161,7 @@ def tell(
         "claims": [dataclasses.asdict(claim) for claim in claims],
         "table": table,
         "data": remarks_on_data(results),
+        "remarks": [*study.remarks, *remarks_on(results)],
         "effort": effort_of(results),
         "numbers": numbers,
     }

@@ -7,8 +7,9 @@ from ..config import RegularizerConfig
 from ..sweep.plan import EvaluationConfig
 from .r2_sweep import TIGHT
 from .statistics import spread
-from .study import all_of, Claim, seeds_agree, verdict
+from .study import Claim, judged
 from .tables import AbstractTable, COLUMNS, count_in, ratios
+from .verdicts import ratio
 
 
 WEIGHT = 0.1
@@ -18,8 +19,11 @@ class WeightSchedules(AbstractTable):
     """R_2 on digits: a constant weight, and one that falls to zero, or rises from it, in half."""
 
     name: ClassVar[str] = "weight-schedules"
-    title: ClassVar[str] = "Digits: a weight that tapers off, and one that stays"
+    title: ClassVar[str] = "Digits: constant, falling and rising weights"
     num_seeds: ClassVar[int] = 5
+    remarks: ClassVar[tuple[str, ...]] = (
+        "The weight is one of two that were tried on the same data",
+    )
     task: ClassVar[str] = "digits"
     unit: ClassVar[str] = "nats"
     beside: ClassVar[EvaluationConfig] = TIGHT
@@ -43,12 +47,13 @@ class WeightSchedules(AbstractTable):
         nfe, loss = to_constant(count), to_constant("loss")
         rises = [spread(to_constant(name, "rises")) for name in (count, "loss")]
         return [
-            Claim(
+            judged(
                 "A weight that tapers off gives a lower loss at as few evaluations",
                 "suggested, not tried",
                 f"{spread(nfe)} of the evaluations and {spread(loss)} of the test loss of a "
                 f"constant weight (one that rises: {' and '.join(rises)})",
-                verdict(all_of(seeds_agree(loss, at_most=0.97), seeds_agree(nfe, at_most=1.05))),
+                ratio("loss of tapering over constant", loss, at_most=0.97),
+                ratio("evaluations of tapering over constant", nfe, at_most=1.05),
                 rule="at most 0.97 of the loss, for at most 1.05 of the evaluations",
                 is_ours=True,
             )

@@ -1,9 +1,14 @@
-"""Means and spreads over seeds."""
+"""Means over seeds, their spreads and intervals."""
 
+import functools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+
+# Of intervals, by which claims are judged.
+CONFIDENCE = 0.9
 
 
 def mean(values: Iterable[float]) -> float:
@@ -19,6 +24,43 @@ def deviation(values: Iterable[float]) -> float:
     if not math.isfinite(mean(values)):
         return math.nan
     return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def mean_interval(values: Iterable[float]) -> tuple[float, float] | None:
+    """The two-sided Student interval of the mean of a sample, at the level `CONFIDENCE`.
+
+    `None` for fewer than two values, or if one of them is not finite.
+    """
+    values = list(values)
+    middle = mean(values)
+    if len(values) < 2 or not math.isfinite(middle):
+        return None
+    half = student_quantile(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return middle - half, middle + half
+
+
+@functools.cache
+def student_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """The t for which Student's |T| is below t with this probability, for degrees of freedom.
+
+    By bisection: the probability has a closed form (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+    """
+    # As an angle: t = sqrt(freedom) tan(angle).
+    low, high = 0.0, math.pi / 2
+    while low < (angle := (low + high) / 2) < high:
+        is_below = _student_probability(angle, freedom) < confidence
+        low, high = (angle, high) if is_below else (low, angle)
+    return math.sqrt(freedom) * math.tan(angle)
+
+
+def _student_probability(angle: float, freedom: int) -> float:
+    odd = freedom % 2
+    term = math.sin(angle) * (math.cos(angle) if odd else 1.0)
+    total = 0.0
+    for k in range(2 + odd, freedom + 1, 2):
+        total += term
+        term *= math.cos(angle) ** 2 * (k - 1) / k
+    return 2 / math.pi * (angle + total) if odd else total
 
 
 def quotients(above: Sequence[float], below: Sequence[float]) -> list[float]:

@@ -3,29 +3,28 @@
 import abc
 import dataclasses
 import importlib
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ...registry import one_of
 from ..sweep.plan import Job
 from .chart import Chart
-
-
-VERDICTS = ("holds", "does not hold", "undecided")
+from .verdicts import Bound, verdict, VERDICTS
 
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """Something the paper says, or that we do, and what was measured.
+    """Something that the paper says, or that we say, and what was measured.
 
-    - `statement`: in words.
+    - `statement`: the claim, in words.
     - `paper`: the paper's own number, if it gives one; says so if the claim is not the paper's.
-    - `measured`: ours, with its spread over seeds.
-    - `verdict`: see `VERDICTS`.
-    - `rule`: what has to be so for it to hold: on all seeds, unless it says otherwise.
-    - `is_ours`: whether it is not in the paper.
+    - `measured`: our number, with its spread over seeds.
+    - `verdict`: one of `VERDICTS`.
+    - `rule`: the thresholds. Each claim that `judged` makes is judged by intervals.
+    - `interval`: the intervals that were compared with the thresholds; empty if chance has no part
+        in what was measured.
+    - `is_ours`: whether the claim is not in the paper.
     """
 
     statement: str
@@ -33,6 +32,7 @@ class Claim:
     measured: str
     verdict: str
     rule: str = ""
+    interval: str = ""
     is_ours: bool = False
 
     def __post_init__(self):
@@ -41,32 +41,17 @@ class Claim:
             object.__setattr__(self, "paper", "not in the paper")
 
 
-def verdict(holds: bool | None, *measured: float) -> str:
-    """As a word; undecided if there is no answer, or if something measured is not a number."""
-    if holds is None or not all(map(math.isfinite, measured)):
-        return "undecided"
-    return VERDICTS[0 if holds else 1]
-
-
-def seeds_agree(
-    values: Iterable[float], *, at_least: float = -math.inf, at_most: float = math.inf
-) -> bool | None:
-    """Whether a number is within bounds: no answer if seeds differ in it, or if there is but one.
-
-    So a claim is decided by none of them alone.
-    """
-    values = list(values)
-    if len(values) < 2 or not all(map(math.isfinite, values)):
-        return None
-    answers = {at_least <= value <= at_most for value in values}
-    return answers.pop() if len(answers) == 1 else None
-
-
-def all_of(*answers: bool | None) -> bool | None:
-    """Whether all are true: no answer if that depends on one that is missing."""
-    if False in answers:
-        return False
-    return None if None in answers else True
+def judged(
+    statement: str,
+    paper: str,
+    measured: str,
+    *bounds: Bound,
+    rule: str,
+    is_ours: bool = False,
+) -> Claim:
+    """A claim that holds if all bounds are kept; see `taynode.lab.paper.verdicts`."""
+    interval = "; ".join(bound.in_words() for bound in bounds) or "nothing to compare"
+    return Claim(statement, paper, measured, verdict(bounds), rule, interval, is_ours)
 
 
 class StudyFailed(Exception):
@@ -77,11 +62,13 @@ class AbstractStudy(abc.ABC):
     """A figure or table of the paper.
 
     - `num_seeds`: how many are wanted; none if it has no runs.
+    - `remarks`: what a reader has to know of its settings, such as how weights were chosen.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     num_seeds: ClassVar[int] = 3
+    remarks: ClassVar[tuple[str, ...]] = ()
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """The runs that it is made of; none by default."""
@@ -116,7 +103,7 @@ class AbstractStudy(abc.ABC):
 STUDIES = {
     "fig1-toy": "taynode.lab.paper.fig1_toy:Toy",
     "fig2-solver-order": "taynode.lab.paper.fig2_solver_order:SolverOrder",
-    "fig3-training": "taynode.lab.paper.fig3_training:Training",
+    "fig3-training": "taynode.lab.paper.fig3_training:EvaluationsDuringTraining",
     "fig4-latent": "taynode.lab.paper.fig4_latent:LatentPaths",
     "fig5-pareto": "taynode.lab.paper.fig5_pareto:Pareto",
     "fig6-order-of-regularization": "taynode.lab.paper.fig6_orders:OrderOfRegularization",

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from ..training.records import replace_text
-from .companion import command_of, read_study, seeds_in_words
+from .companion import command_of, headline, read_study, seeds_in_words
 from .effort import effort_under, in_words
 from .study import STUDIES
+from .verdicts import by_chance, RULE, VERDICTS
 
 
+COLUMNS = ("study", "claim", "the paper", "measured", "holds if", "interval", "verdict")
 SIGNS = {"holds": "✓ holds", "does not hold": "✗ does not hold", "undecided": "? undecided"}
 
 
@@ -20,16 +22,23 @@ def write_summary(root: Path) -> Path:
     rows = [[f"[{told['study']}](#{told['study']})", *_cells(claim)] for told, claim in claims]
     parts = [
         "# The paper, reproduced",
-        "Written by `taynode paper run`. Spreads are standard deviations over seeds. A claim "
-        "holds if its rule is kept on all seeds, does not hold if it is broken on all, and is "
-        "undecided otherwise; some rules are about means over seeds.",
+        f"Written by `taynode paper run`. Spreads are standard deviations over seeds. {RULE}",
+        by_chance([claim for _, claim in claims]),
+        _counts([claim for _, claim in claims]),
         _all_runs(root),
-        _markdown(["study", "claim", "the paper", "measured", "holds if", "verdict"], rows),
+        _markdown(COLUMNS, rows),
         *(_section(told) for told in studies),
     ]
     file = root / "README.md"
     replace_text(file, "\n\n".join(filter(None, parts)) + "\n")
     return file
+
+
+def _counts(claims: Sequence[dict[str, Any]]) -> str:
+    papers = [claim["verdict"] for claim in claims if not claim.get("is_ours")]
+    holds, fails, undecided = map(papers.count, VERDICTS)
+    verb = "is" if undecided == 1 else "are"
+    return f"{headline(len(papers), holds, fails)}; {undecided} {verb} undecided."
 
 
 def _all_runs(root: Path) -> str:
@@ -47,6 +56,8 @@ def _section(told: dict[str, Any]) -> str:
     parts = [f"## {name}", f"{told['title']}. {'; '.join(filter(None, about))}."]
     if told["numbers"] is not None:
         parts.append(f"![{told['title']}]({name}.png)")
+    if remarks := told.get("remarks"):
+        parts.append(f"{'; '.join(remarks)}.")
     if told["table"]:
         rows = [list(row.values()) for row in told["table"]]
         parts.append(_markdown(list(told["table"][0]), rows))
@@ -55,7 +66,7 @@ def _section(told: dict[str, Any]) -> str:
 
 def _cells(claim: dict[str, Any]) -> list[str]:
     told = [claim[name] for name in ("statement", "paper", "measured")]
-    return [*told, claim.get("rule", ""), SIGNS[claim["verdict"]]]
+    return [*told, claim.get("rule", ""), claim.get("interval", ""), SIGNS[claim["verdict"]]]
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

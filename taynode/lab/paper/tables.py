@@ -1,6 +1,7 @@
 """What the paper's tables have in common: regularizers, each trained on several grids."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -8,9 +9,11 @@ from ..config import from_dict, RegularizerConfig, SolveConfig, TrainConfig
 from ..sweep.plan import EvaluationConfig, Job
 from .arms import is_usable, num_unsolved
 from .chart import Chart, Line, Panel
+from .notes import note_on
 from .r2_sweep import TIGHT
 from .statistics import spread
-from .study import AbstractStudy, Claim, seeds_agree, verdict
+from .study import AbstractStudy, Claim, judged
+from .verdicts import ratio
 
 
 COLUMNS = {
@@ -21,6 +24,8 @@ COLUMNS = {
     "B": "jacobian",
     "K": "kinetic",
 }
+# Of a row, what is not a column of the table by itself.
+HIDDEN = ("messages", "seeds", "failed_seeds", "unsolved", "busy", "machines", "remarks")
 
 
 class AbstractTable(AbstractStudy):
@@ -82,9 +87,9 @@ class AbstractTable(AbstractStudy):
         ]
 
     def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
-        """All columns of all rows, over seeds; runs that failed are counted.
+        """All columns of all rows, over seeds, with the notes on their runs.
 
-        Rows that are not done at a scale are empty, and not shown.
+        Runs that failed are counted. Rows that are not done at a scale are empty and not shown.
         """
         rows = []
         further = [
@@ -93,7 +98,9 @@ class AbstractTable(AbstractStudy):
         for arm, steps in self.rows:
             same = [result for result in results if self._is_of(result, arm, steps)]
             done = [result for result in same if is_usable(result)]
-            row: dict[str, Any] = {"model": arm, "steps": steps, "failed": len(same) - len(done)}
+            failed = [result for result in same if result not in done]
+            row: dict[str, Any] = {"model": arm, "steps": steps, "failed": len(failed)}
+            row["failed_seeds"] = [result["config"]["seed"] for result in failed]
             row["seeds"] = [result["config"]["seed"] for result in done]
             for column, name in self.columns.items():
                 row[column] = [result["row"][name] for result in done]
@@ -101,7 +108,11 @@ class AbstractTable(AbstractStudy):
             for name in dict.fromkeys(further):
                 known = [x["evaluations"].get(name) for x in done]
                 row[f"NFE {name}"] = [x["test_nfe"] for x in known if x is not None]
-            row["messages"] = [result["message"] for result in same if result not in done]
+            row["messages"] = [result["message"] for result in failed]
+            notes = [note_on(result) for result in done]
+            row["busy"] = [note.busy for note in notes]
+            row["machines"] = [note.machine for note in notes]
+            row["remarks"] = [list(note.remarks) for note in notes]
             rows.append(row)
         return {"rows": rows, "unit": self.unit}
 
@@ -111,19 +122,15 @@ class AbstractTable(AbstractStudy):
         return regularizer == self.arms[arm] and config["training"]["steps"] == steps
 
     def table(self, numbers: dict[str, Any]) -> list[dict[str, str]]:
-        """The rows, as one reads them."""
-        shown = []
-        rows = _done(numbers)
-        all_solved = not any(any(row["unsolved"]) for row in rows)
+        """The rows as they are read, with what became of their runs."""
+        shown, rows = [], _done(numbers)
+        shared = set.intersection(*(set(found) for row in rows for found in row["remarks"] or [[]]))
         for row in rows:
             cells = {"model": row["model"], "steps": _word(row["steps"])}
+            cells["runs"] = _runs_in_words(row, shared)
             for column, values in row.items():
-                if isinstance(values, list) and column not in ("messages", "seeds"):
+                if isinstance(values, list) and column not in HIDDEN:
                     cells[column] = spread(values) if values else "-"
-            if all_solved:
-                del cells["unsolved"]
-            if row["failed"]:
-                cells["loss"] = f"{row['failed']} failed; {cells['loss']}"
             shown.append(cells)
         return shown
 
@@ -160,14 +167,39 @@ class AbstractTable(AbstractStudy):
 
 
 def column(numbers: dict[str, Any], arm: str, steps: int | None, name: str) -> dict[int, float]:
-    """The numbers of a column in a row, by seed; without evaluations of solves that gave up."""
+    """The numbers of a column in a row, by seed.
+
+    Evaluations of runs with unsolved samples are left out, and so are times of busy machines.
+    """
+    row = _row(numbers, arm, steps)
+    left_out = "unsolved" if name.startswith("NFE") else "busy" if name == "seconds" else ""
+    spoiled = row[left_out] if left_out else [False] * len(row["seeds"])
+    both = zip(row["seeds"], row[name], spoiled, strict=True)
+    return {seed: value for seed, value, is_spoiled in both if not is_spoiled}
+
+
+def _row(numbers: dict[str, Any], arm: str, steps: int | None) -> dict[str, Any]:
     for row in numbers["rows"]:
         if row["model"] == arm and row["steps"] == steps:
-            known = dict(zip(row["seeds"], row[name], strict=True))
-            unsolved = dict(zip(row["seeds"], row["unsolved"], strict=True))
-            is_count = name.startswith("NFE")
-            return {seed: x for seed, x in known.items() if not (is_count and unsolved[seed])}
+            return row
     raise KeyError(f"There is no row {arm!r} with {steps} steps.")
+
+
+def _runs_in_words(row: dict[str, Any], shared: set[str]) -> str:
+    """How many runs a row has, how many of them failed, and what is noted on them.
+
+    The remarks themselves are among those on the study; a row only points to its own.
+    """
+    total = len(row["seeds"]) + row["failed"]
+    words = [f"{row['failed']} of {total} failed" if row["failed"] else str(total)]
+    if unsolved := sum(map(bool, row["unsolved"])):
+        words.append(f"{unsolved} with unsolved samples")
+    if busy := sum(row["busy"]):
+        words.append(f"{busy} not timed on a quiet machine")
+    for machine, count in Counter(filter(None, row["machines"])).items():
+        words.append(f"{count} timed on {machine}")
+    own = {remark for found in row["remarks"] for remark in found} - shared
+    return "; ".join([*words, *(["see the remarks"] if own else [])])
 
 
 def _done(numbers: dict[str, Any]) -> list[dict[str, Any]]:
@@ -188,9 +220,33 @@ def ratios(
     *,
     steps: int | None = None,
 ) -> list[float]:
-    """Those of a column in two rows on the same grid, for each seed that both have."""
-    above, below = (column(numbers, each, steps, name) for each in (arm, other))
-    return [above[seed] / below[seed] for seed in above if seed in below]
+    """The numbers of a row over those of another on the same grid, for each seed that both have."""
+    return row_ratios(numbers, name, (arm, steps), (other, steps))
+
+
+def row_ratios(
+    numbers: dict[str, Any],
+    name: str,
+    above: tuple[str, int | None],
+    below: tuple[str, int | None],
+) -> list[float]:
+    """The numbers of a row over those of another, for each seed that both have.
+
+    Times are compared only if both were measured on the same machine.
+    """
+    a, b = (column(numbers, *row, name) for row in (above, below))
+    seeds = [seed for seed in a if seed in b]
+    if name == "seconds":
+        rows = [_row(numbers, *row) for row in (above, below)]
+        on = [dict(zip(row["seeds"], row["machines"], strict=True)) for row in rows]
+        seeds = [seed for seed in seeds if on[0][seed] == on[1][seed]]
+    return [a[seed] / b[seed] for seed in seeds]
+
+
+def time_in_words(numbers: dict[str, Any], arm: str) -> str:
+    """The training time of a row relative to the unregularized one, as the end of a sentence."""
+    found = ratios(numbers, "seconds", arm)
+    return f", in {spread(found)} of the training time" if found else ", times not comparable"
 
 
 def time_claims(numbers: dict[str, Any], steps: int, factor: float, hours: str) -> list[Claim]:
@@ -204,22 +260,28 @@ def time_claims(numbers: dict[str, Any], steps: int, factor: float, hours: str) 
     # By as much as the paper's own times differ from its factor, from task to task.
     bounds = {"at_least": 0.8 * factor, "at_most": 1.25 * factor}
     return [
-        Claim(
+        judged(
             f"R_2 takes about {factor:g} times as long to train as RNODE, at equal steps",
             hours,
-            f"{spread(augmented)} times with Augmented, as in the paper, on {steps} steps",
-            verdict(seeds_agree(augmented, **bounds)),
+            f"{times_in_words(augmented)} with Augmented, as in the paper, on {steps} steps",
+            ratio("time of R_2 over RNODE", augmented, **bounds),
             rule=f"{bounds['at_least']:.2g} to {bounds['at_most']:.2g} times",
         ),
-        Claim(
+        judged(
             "With Sampled, it takes as long as RNODE",
             "",
-            f"{spread(sampled)} times, on {steps} steps",
-            verdict(seeds_agree(sampled, at_most=1.1)),
+            f"{times_in_words(sampled)}, on {steps} steps",
+            ratio("time of R_2 over RNODE", sampled, at_most=1.1),
             rule="at most 1.1 times",
             is_ours=True,
         ),
     ]
+
+
+def times_in_words(found: Sequence[float]) -> str:
+    """How many times as long something takes, and of how many seeds this is known."""
+    many = "" if len(found) == 1 else "s"
+    return f"{spread(found)} times ({len(found)} seed{many})" if found else "times not comparable"
 
 
 def _kind(arm: str) -> str:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from .chart import Chart, Line, Panel
 from .statistics import spread
-from .study import AbstractStudy, Claim, seeds_agree, verdict
+from .study import AbstractStudy, Claim, judged
+from .verdicts import FAILS, HOLDS, ratio, UNDECIDED
 
 
 ORDERS = (1, 2, 3, 4, 5, 6)
@@ -86,12 +87,12 @@ class TaylorCost(AbstractStudy):
             for name in ("operations", "operations as written")
         }
         return [
-            Claim(
+            judged(
                 "At K = 3, Taylor mode is an order of magnitude faster than nested differentiation",
                 "an order of magnitude",
                 f"{spread(third)} times as fast, {spread(ratios[-1])} at K = {orders[-1]}",
-                verdict(seeds_agree(third, at_least=10.0)),
-                rule="at least 10 times, each time it was measured",
+                ratio("nested over Taylor mode, by round", third, at_least=10.0),
+                rule="at least 10 times; rounds of measurements take the place of seeds",
             ),
             Claim(
                 "Nested differentiation grows exponentially with K, Taylor mode as a power of it",
@@ -101,15 +102,21 @@ class TaylorCost(AbstractStudy):
                 f"what nested derivatives repeat: at K = {orders[-1]} they take "
                 f"{saved['operations as written']:.2g} times the operations as written, "
                 f"{saved['operations']:.2g} times as compiled",
-                verdict(
-                    _is_exponential(orders, nested["operations as written"])
-                    and not _is_exponential(orders, taylor["operations as written"])
-                    if len(orders) > 3
-                    else None
-                ),
-                rule="an exponential fits the first better than a power, and the second worse",
+                _grow_as_claimed(orders, *(x["operations as written"] for x in (nested, taylor))),
+                rule="an exponential fits the first better than a power, and the second worse; no "
+                "chance in it",
             ),
         ]
+
+
+def _grow_as_claimed(
+    orders: Sequence[int], nested: Sequence[float], taylor: Sequence[float]
+) -> str:
+    """The verdict; few orders decide nothing."""
+    if len(orders) <= 3:
+        return UNDECIDED
+    holds = _is_exponential(orders, nested) and not _is_exponential(orders, taylor)
+    return HOLDS if holds else FAILS
 
 
 def _is_exponential(orders: Sequence[int], costs: Sequence[float]) -> bool:

@@ -101,7 +101,7 @@ def test_a_row_whose_runs_all_failed_is_told():
     study, numbers = numbers_of("table4-miniboone", failed=[0, rows, 2 * rows])
     first = numbers["rows"][0]
     assert (first["failed"], first["NFE"]) == (3, [])
-    assert study.table(numbers)[0]["loss"] == "3 failed; -"
+    assert study.table(numbers)[0]["runs"] == "3 of 3 failed"
     assert study.chart(numbers).panels[0].rows[0] == "unregularized, 4 steps (failed)"
     assert first["messages"] == ["Step 3 failed"] * 3
 
