@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ..config import ConfigError, SCALES, TrainConfig
-from ..tasks.base import find_task
+from ..tasks.base import import_task
 from .options import given, merged, read_toml, TrainOptions, with_changes
 
 
@@ -101,7 +101,7 @@ def train(
         "evaluation": {"rtol": rtol, "atol": atol},
         "optimizer": {"weight_decay": weight_decay, "learning_rate": learning_rate},
     }
-    the_task = find_task(task)
+    the_task = import_task(task)
     changes = merged(read_toml(config), given(set_), _without_none(flags))
     settings = with_changes(the_task.defaults(scale), changes)
     if regularizer not in (None, "none") and not settings.regularizer.weight:

@@ -15,7 +15,7 @@ from .study import AbstractStudy, Claim, seeds_agree, verdict
 ARMS = {"none": RegularizerConfig(), "r3": RegularizerConfig("r3", 1e-2)}
 # The task itself is evaluated with a solver of order 3.
 FIFTH_ORDER = EvaluationConfig("dopri5", SolveConfig(rtol=1e-6, atol=1e-6))
-PATHS = "taynode.lab.paper.fig1_toy:paths_of"
+PATHS = "toy-paths"
 TITLES = {"none": "unregularized", "r3": "third derivative regularized"}
 
 
