@@ -15,7 +15,7 @@ from ..data.lock import exclusive
 from .executor import AbstractExecutor
 from .plan import Job
 from .table import Table
-from .work import clear, LOCK, PARAMETERS, read_result
+from .work import clear, LOCK, name_of_parameters, PARAMETERS, read_result
 
 
 WORK, MODELS = "work", "parameters"
@@ -67,7 +67,7 @@ def _collect(job: Job, root: Path) -> Result | None:
         return None
     # First, so that a row never names a file that is not there.
     if (parameters := directory / PARAMETERS).exists():
-        kept = root / MODELS / result["parameters"]["file"]
+        kept = root / MODELS / name_of_parameters(job)
         kept.parent.mkdir(exist_ok=True)
         os.replace(parameters, kept)
     Table(root).append(result)

@@ -142,12 +142,17 @@ def _train(job: Job, directory: Path, task: AbstractTask) -> None:
     train(config, task, directory, resume=True, on_finish=on_finish)
 
 
+def name_of_parameters(job: Job) -> str:
+    """Under which name the parameters of a run are kept."""
+    return f"{job.identity}.eqx"
+
+
 def _describe_parameters(job: Job, file: Path) -> dict[str, str]:
     """Under which name they are kept, how to know them, and how to make them again."""
     with open(file, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     command = reproduce(to_dict(job.config))
-    return {"file": f"{job.identity}{file.suffix}", "sha256": digest, "command": command}
+    return {"file": name_of_parameters(job), "sha256": digest, "command": command}
 
 
 def _evaluate(

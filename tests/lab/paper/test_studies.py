@@ -206,9 +206,7 @@ def paper(*words):
 
 
 def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(
-        "taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken()
-    )
+    monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken())
     words = "run", "fig1-toy", "fig2-solver-order", "--scale", "smoke", "--out", str(tmp_path)
     assert paper(*words) == 1
     told = capsys.readouterr()
@@ -236,9 +234,7 @@ def test_bad_options_cost_nothing(tmp_path, capsys):
 
 
 def test_to_begin_anew_is_to_forget(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken()
-    )
+    monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken())
     first, _ = kept(tmp_path)
     runs = tmp_path / "smoke" / "runs"
     Table(runs).append(result(made_job(7)))
