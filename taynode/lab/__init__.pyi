@@ -12,6 +12,7 @@ from .tasks.base import (
     Batch as Batch,
     Data as Data,
     find_task as find_task,
+    import_task as import_task,
     Outcome as Outcome,
     TASKS as TASKS,
 )

@@ -9,8 +9,7 @@ from cyclopts import Parameter
 
 from ...registry import one_of
 from ..config import positive, SolveConfig
-from ..training.records import RunDirectory
-from .loaded import load_run
+from .loaded import load_run, TaskName
 from .tables import print_rows
 
 
@@ -23,6 +22,7 @@ def evaluate(
     steps: int | None = None,
     samples: int | None = None,
     split: str = "test",
+    task: TaskName = None,
     json_output: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Loss, error, evaluations per sample, R_2, R_3, K and B of a trained model.
@@ -30,7 +30,7 @@ def evaluate(
     Parameters
     ----------
     run
-        The directory of a run.
+        The directory of a run, or a file with the parameters of one.
     solver
         Such as bosh3; that of the run's evaluation by default.
     rtol
@@ -43,6 +43,8 @@ def evaluate(
         How many samples; all by default.
     split
         test or train.
+    task
+        The task as module:Class, if it is not a built-in one; this runs its module.
     json_output
         Print JSON, and nothing else.
 
@@ -50,7 +52,9 @@ def evaluate(
     one_of("split", split, ("test", "train"))
     if samples is not None:
         positive("samples", samples)
-    config = RunDirectory(run).config()
+    from ..training.loading import config_of
+
+    config = config_of(run)
     changes = {
         "solver": solver,
         "rtol": rtol,
@@ -60,7 +64,7 @@ def evaluate(
     }
     changes = {k: v for k, v in changes.items() if v is not None}
     how = dataclasses.replace(config.evaluation, **changes)
-    result = evaluate_run(run, how, split=split, samples=samples)
+    result = evaluate_run(run, how, split=split, samples=samples, task=task)
     if json_output:
         print(json.dumps(result))
         return
@@ -69,11 +73,16 @@ def evaluate(
 
 
 def evaluate_run(
-    run: Path, how: SolveConfig, *, split: str = "test", samples: int | None = None
+    run: Path,
+    how: SolveConfig,
+    *,
+    split: str = "test",
+    samples: int | None = None,
+    task: TaskName = None,
 ) -> dict[str, Any]:
     """The same as plain numbers."""
     # Tolerances below the resolution of single precision are of no use.
-    loaded = load_run(run, double=min(how.rtol, how.atol) < 1e-7)
+    loaded = load_run(run, task, double=min(how.rtol, how.atol) < 1e-7)
     from ..training.evaluate import Evaluator
 
     evaluator = Evaluator(loaded.task, how, seed=loaded.config.seed)

@@ -15,7 +15,6 @@ from cyclopts import Parameter
 from ...registry import one_of
 from ..config import ConfigError, positive, SCALES
 from ..paper.run import Progress
-from ..sweep.plan import Job
 from .tables import print_rows
 
 
@@ -112,12 +111,14 @@ def _run(names: list[str], options: Options) -> list[str]:
     from ..paper.run import run_studies
     from ..paper.study import find_study, seeds_of, StudyFailed
     from ..paper.summary import write_summary
+    from ..paper.worker import WORKER
     from ..sweep.executor import LocalExecutor
+    from ..sweep.results import forget
 
     one_of("scale", options.scale, SCALES)
     if options.seeds is not None:
         positive("seeds", options.seeds)
-    executor = LocalExecutor(options.jobs)
+    executor = LocalExecutor(options.jobs, worker=WORKER)
     studies = [find_study(name) for name in dict.fromkeys(names)]
     # Before hours are spent on what then cannot be drawn.
     if importlib.util.find_spec("matplotlib") is None:
@@ -126,7 +127,7 @@ def _run(names: list[str], options: Options) -> list[str]:
     seeds = {study: seeds_of(study, options.scale, options.seeds) for study in studies}
     if not options.resume:
         for study in studies:
-            _forget(study.jobs(options.scale, seeds[study]), root / "runs")
+            forget(study.jobs(options.scale, seeds[study]), root / "runs")
     told: dict[str, list[dict[str, Any]]] = {}
     problems = []
     title = studies[0].name if len(studies) == 1 else f"{len(studies)} studies"
@@ -148,17 +149,6 @@ def _run(names: list[str], options: Options) -> list[str]:
     if told:
         write_summary(root)
     return problems
-
-
-def _forget(jobs: list[Job], runs: Path) -> None:
-    """Remove runs, each when nobody is at work on it any more."""
-    from ..sweep.worker import alone, clear
-
-    for job in jobs:
-        directory = job.directory(runs)
-        if directory.exists():
-            with alone(directory):
-                clear(directory)
 
 
 class Watch:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ..config import ConfigError, positive
+from .loaded import beside, load_run, TaskName
 
 
 def sample(
@@ -15,6 +16,7 @@ def sample(
     num: int = 1000,
     seed: int = 0,
     out: Path | None = None,
+    task: TaskName = None,
     json_output: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Draw samples from a trained flow: an array, and a picture of them where one can be drawn.
@@ -22,13 +24,15 @@ def sample(
     Parameters
     ----------
     run
-        The directory of a run.
+        The directory of a run, or a file with the parameters of one.
     num
         How many samples.
     seed
         Of the samples.
     out
         A file for the array, samples.npy in the run by default; the picture goes next to it.
+    task
+        The task as module:Class, if it is not a built-in one; this runs its module.
     json_output
         Print JSON, and nothing else.
 
@@ -36,10 +40,10 @@ def sample(
     positive("num", num)
     from ..report.flows import draw_samples, draw_samples_picture, kind_of, shown_data
 
-    loaded = _flow(run)
-    task, model = loaded.task, loaded.model
-    drawn, nfe = draw_samples(task, model, loaded.config.evaluation, num=num, seed=seed)
-    out = out or run / "samples.npy"
+    loaded = _flow(run, task)
+    model = loaded.model
+    drawn, nfe = draw_samples(loaded.task, model, loaded.config.evaluation, num=num, seed=seed)
+    out = out or beside(run, "samples.npy")
     import numpy as np
 
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -60,6 +64,7 @@ def density(
     *,
     points: int = 100,
     out: Path | None = None,
+    task: TaskName = None,
     json_output: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Draw the density of a trained flow in the plane next to its data.
@@ -67,11 +72,13 @@ def density(
     Parameters
     ----------
     run
-        The directory of a run.
+        The directory of a run, or a file with the parameters of one.
     points
         Of the grid, along each axis.
     out
         The picture, density.png in the run by default.
+    task
+        The task as module:Class, if it is not a built-in one; this runs its module.
     json_output
         Print JSON, and nothing else.
 
@@ -79,28 +86,28 @@ def density(
     positive("points", points)
     from ..report.flows import draw_density, draw_density_picture, draw_samples, NUM_POINTS
 
-    loaded = _flow(run)
-    task, model, evaluation = loaded.task, loaded.model, loaded.config.evaluation
+    loaded = _flow(run, task)
+    model, evaluation = loaded.model, loaded.config.evaluation
     if model.event_shape != (2,):
         raise ConfigError(
             f"{run} is a density on samples of shape {model.event_shape}; only one in the plane "
             "can be drawn. `taynode evaluate` tells its loss, `taynode sample` samples it."
         )
     axis, values = draw_density(model, evaluation, points=points)
-    samples, _ = draw_samples(task, model, evaluation, num=NUM_POINTS)
+    samples, _ = draw_samples(loaded.task, model, evaluation, num=NUM_POINTS)
     import numpy as np
 
     data = np.asarray(loaded.data.test)[:NUM_POINTS]
-    picture = draw_density_picture(samples, data, axis, values, out or run / "density.png")
+    out = out or beside(run, "density.png")
+    picture = draw_density_picture(samples, data, axis, values, out)
     integral = float(values.sum() * (axis[1] - axis[0]) ** 2)
     _tell({"picture": str(picture), "integral": integral}, json_output)
 
 
-def _flow(run: Path) -> Any:
+def _flow(run: Path, task: TaskName) -> Any:
+    loaded = load_run(run, task)
     from ...models import ContinuousFlow
-    from .loaded import load_run
 
-    loaded = load_run(run)
     if not isinstance(loaded.model, ContinuousFlow):
         raise ConfigError(
             f"{run} is a run of {loaded.config.task}, whose model is a "

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from ...registry import ADJOINTS, one_of, QUADRATURES, REGULARIZERS, SOLVERS
 from ..config import ConfigError, NO_REGULARIZER, SCALES, TrainConfig
 from ..flags import settings_of
-from ..tasks.base import find_task
+from ..tasks.base import import_task
 from .options import given, merged, read_toml, TrainOptions, with_changes
 
 
@@ -98,7 +98,7 @@ def train(  # noqa: D417 (the names come from the registry)
         "weight_decay": weight_decay,
         "learning_rate": learning_rate,
     }
-    the_task = find_task(task)
+    the_task = import_task(task)
     changes = merged(read_toml(config), given(set_), settings_of(flags))
     settings = with_changes(the_task.defaults(scale), changes)
     if regularizer not in (None, NO_REGULARIZER) and not settings.regularizer.weight:

@@ -1,11 +1,10 @@
 """What runs have cost, and what they were done with."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..sweep.results import TABLE
+from ..sweep.table import Table
 
 
 # Of what an environment says, what numbers and times depend on.
@@ -26,9 +25,7 @@ def effort_of(results: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def effort_under(root: Path) -> dict[str, Any]:
     """Of all runs under a root, from their table."""
-    file = root / "runs" / TABLE
-    lines = file.read_text().splitlines() if file.exists() else []
-    return effort_of(map(json.loads, lines))
+    return effort_of(Table(root / "runs").results().values())
 
 
 def in_words(effort: dict[str, Any] | None) -> str:

@@ -16,7 +16,7 @@ from .verdicts import ratio
 ARMS = {"none": RegularizerConfig(), "r3": RegularizerConfig("r3", 1e-2)}
 # The task itself is evaluated with a solver of order 3.
 FIFTH_ORDER = EvaluationConfig("dopri5", SolveConfig(rtol=1e-6, atol=1e-6))
-PATHS = "taynode.lab.paper.fig1_toy:paths_of"
+PATHS = "toy-paths"
 TITLES = {"none": "unregularized", "r3": "third derivative regularized"}
 
 

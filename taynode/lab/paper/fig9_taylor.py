@@ -16,7 +16,7 @@ from .verdicts import ratio
 ORDER = 6
 ARMS = {"none": RegularizerConfig(), "r6": RegularizerConfig("r6", 1e-8)}
 TITLES = {"none": "unregularized", "r6": "sixth derivative regularized"}
-POLYNOMIALS = "taynode.lab.paper.fig9_taylor:expansions_of"
+POLYNOMIALS = "taylor-polynomials"
 FIFTH_ORDER = EvaluationConfig("dopri5", SolveConfig(rtol=1.4e-8, atol=1.4e-8), "float64", 200)
 # One of the trajectories that go farthest, and where it is expanded.
 START, NUM_TIMES, POINTS = 3.0, 201, (50, 100, 150)

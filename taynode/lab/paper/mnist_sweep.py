@@ -12,7 +12,7 @@ ORDERS = (2, 3, 4, 5)
 WEIGHTS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0, 10.0)
 NUM_IMAGES, NUM_EPOCHS = 10_000, 24
 # Measured of the unregularized runs, and of those with R_3 and this weight of R_2.
-CALIBRATION = "taynode.lab.paper.fig8a_calibration:errors_of"
+CALIBRATION = "calibration"
 CALIBRATED = (3, 1e-2)
 
 # By order: a solver whose tableau is right. The last one chooses its order as it goes.

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..sweep.executor import AbstractExecutor
 from ..sweep.plan import Job
-from ..sweep.results import known_and_missing, result_of, run_jobs, write_table
+from ..sweep.results import known_and_missing, run_jobs
 from ..training.records import write_json
 from .arms import MissingRuns
 from .effort import effort_of
@@ -59,8 +59,8 @@ def run_studies(
     **Arguments:**
 
     - `seeds`: the studies, and those of their runs.
-    - `root`: where everything goes: `NAME.json`, `.svg` and `.png`, and the runs in `runs/`, of all
-        of which there is a table there, `runs.jsonl` and `runs.parquet`.
+    - `root`: where everything goes: `NAME.json`, `.svg` and `.png`, and the runs in `runs/`, with a
+        table for each task, `TASK.jsonl`, which all studies share.
     - `scale`: of the runs.
     - `executor`: who does them.
     - `watch`: is told when it begins, and when a run has ended.
@@ -68,15 +68,20 @@ def run_studies(
     jobs = {study: study.jobs(scale, seeds[study]) for study in seeds}
     runs = root / "runs"
     known, missing = known_and_missing([job for each in jobs.values() for job in each], runs)
-    left = {study: {job.identity for job in each} for study, each in jobs.items()}
-    errors: dict[str, str] = {}
+    left = {study: set(each) for study, each in jobs.items()}
+    results = dict(known)
+    errors: dict[Job, str] = {}
 
     def end(study: AbstractStudy) -> Ended:
-        return _end(study, jobs[study], errors, root, scale=scale, seeds=seeds[study])
+        each = jobs[study]
+        if failed := [job for job in each if job in errors]:
+            return Ended(study, error=_not_done(failed, errors[failed[0]], runs))
+        found = [results[job] for job in each]
+        return _end(study, found, root, scale=scale, seeds=seeds[study])
 
     def ended_with(job: Job) -> Iterator[Ended]:
-        for study in [study for study, missing in left.items() if job.identity in missing]:
-            left[study].remove(job.identity)
+        for study in [study for study, waiting in left.items() if job in waiting]:
+            left[study].remove(job)
             if not left[study]:
                 yield end(study)
 
@@ -88,7 +93,9 @@ def run_studies(
         yield from ended_with(job)
     for count, (job, result, error) in enumerate(run_jobs(missing, runs, executor), so_far + 1):
         if result is None:
-            errors[job.identity] = error or "it has left no result"
+            errors[job] = error or "it has left no result"
+        else:
+            results[job] = result
         tell_watch(Progress(count, total, so_far, error or _remark(result)))
         yield from ended_with(job)
     for study in seeds:
@@ -96,36 +103,30 @@ def run_studies(
             yield end(study)
 
 
+def _not_done(failed: Sequence[Job], why: str, runs: Path) -> StudyFailed:
+    """Runs that could not be done are an error. Those that were, and failed, are results."""
+    return StudyFailed(
+        f"{len(failed)} of its runs could not be done, such as {failed[0].identity} in {runs}: "
+        f"{why} Call it again to try them again."
+    )
+
+
 def _end(
     study: AbstractStudy,
-    jobs: Sequence[Job],
-    errors: Mapping[str, str],
+    results: Sequence[dict[str, Any]],
     root: Path,
     *,
     scale: str,
     seeds: Sequence[int],
 ) -> Ended:
-    """Write the numbers, the claims and the figure.
-
-    Runs that could not be done are an error. Those that were, and failed, are results.
-    """
-    runs = root / "runs"
-    if failed := [job.identity for job in jobs if job.identity in errors]:
-        why = (
-            f"{len(failed)} of its runs could not be done, such as {failed[0]} in {runs}: "
-            f"{errors[failed[0]]} Call it again to try them again."
-        )
-        return Ended(study, error=StudyFailed(why))
+    """Write the numbers, the claims and the figure."""
     try:
-        found = [result_of(job, runs) for job in jobs]
-        results = with_notes([result for result in found if result is not None], root)
+        results = with_notes(results, root)
         told, claims = tell(study, results, scale=scale, seeds=seeds)
         root.mkdir(parents=True, exist_ok=True)
         write_json(root / f"{study.name}.json", told)
         if told["numbers"] is not None:
             draw(study, told["numbers"], root)
-        if jobs:
-            write_table(runs)
     except Exception as error:
         return Ended(study, error=error)
     return Ended(study, claims)

@@ -81,7 +81,7 @@ class AbstractStudy(abc.ABC):
 
         **Arguments:**
 
-        - `results`: of the jobs, in their order, as `taynode.lab.sweep.worker` writes them.
+        - `results`: of the jobs, in their order, as `taynode.lab.sweep.table` keeps them.
         - `scale`: of the study.
         """
 

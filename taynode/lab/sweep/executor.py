@@ -13,7 +13,7 @@ from pathlib import Path
 from ..config import positive
 from ..training.records import write_json
 from .plan import Job
-from .worker import ATTACHED
+from .worker import ATTACHED, TASK
 
 
 WORKER = "taynode.lab.sweep.worker"
@@ -44,9 +44,20 @@ class LocalExecutor(AbstractExecutor):
     **Arguments:**
 
     - `num_processes`: how many at once; as many as there are cores by default.
+    - `worker`: the module that does a job, like `taynode.lab.sweep.worker`; another one knows more
+        measurements.
+    - `tasks`: those that jobs may have besides the built-in ones, as `module:Class`. Their modules
+        are imported by the workers, so that each has to be one that you trust.
     """
 
-    def __init__(self, num_processes: int | None = None):
+    def __init__(
+        self,
+        num_processes: int | None = None,
+        *,
+        worker: str = WORKER,
+        tasks: Sequence[str] = (),
+    ):
+        self.worker, self.tasks = worker, tuple(tasks)
         self.cores = _cores()
         if num_processes is not None:
             positive("jobs", num_processes)
@@ -70,7 +81,7 @@ class LocalExecutor(AbstractExecutor):
                     return
                 # Whatever happens, the others go on.
                 try:
-                    done = _run(job, root, core, running)
+                    done = self._run(job, root, core, running)
                 except Exception as error:
                     done = Done(job, f"{type(error).__name__}: {error}")
                 ended.put(done)
@@ -88,40 +99,34 @@ class LocalExecutor(AbstractExecutor):
             for process in list(running):
                 process.kill()
 
-
-def _run(job: Job, root: Path, core: int | None, running: set[subprocess.Popen]) -> Done:
-    directory = job.directory(root)
-    directory.mkdir(parents=True, exist_ok=True)
-    file, errors = directory / "job.json", directory / "error.txt"
-    write_json(file, job.as_dict())
-    command = [
-        sys.executable,
-        "-m",
-        "taynode.lab.sweep.worker",
-        str(file),
-        str(directory),
-        ATTACHED,
-    ]
-    with (
-        open(errors, "w") as stream,
-        subprocess.Popen(
-            command,
-            # Never written to: it ends when this process does, however that comes about.
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=stream,
-            env={**os.environ, **_environment(job, root)},
-        ) as process,
-    ):
-        running.add(process)
-        _pin(process.pid, core)
-        code = process.wait()
-        running.discard(process)
-    lines = errors.read_text(errors="replace").strip().splitlines()
-    if code == 0:
-        errors.unlink(missing_ok=True)
-        return Done(job)
-    return Done(job, lines[-1] if lines else f"exit code {code}")
+    def _run(self, job: Job, root: Path, core: int | None, running: set[subprocess.Popen]) -> Done:
+        directory = job.directory(root)
+        directory.mkdir(parents=True, exist_ok=True)
+        file, errors = directory / "job.json", directory / "error.txt"
+        write_json(file, job.as_dict())
+        command = [sys.executable, "-m", self.worker, str(file), str(directory), ATTACHED]
+        # From the user, and not from the job, which may have been read from a file.
+        command += [word for task in self.tasks for word in (TASK, task)]
+        with (
+            open(errors, "w") as stream,
+            subprocess.Popen(
+                command,
+                # Never written to: it ends when this process does, however that comes about.
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=stream,
+                env={**os.environ, **_environment(job, root)},
+            ) as process,
+        ):
+            running.add(process)
+            _pin(process.pid, core)
+            code = process.wait()
+            running.discard(process)
+        lines = errors.read_text(errors="replace").strip().splitlines()
+        if code == 0:
+            errors.unlink(missing_ok=True)
+            return Done(job)
+        return Done(job, lines[-1] if lines else f"exit code {code}")
 
 
 def _environment(job: Job, root: Path) -> dict[str, str]:

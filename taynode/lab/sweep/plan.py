@@ -1,12 +1,14 @@
 """What a sweep is made of, as plain data. Nothing here imports JAX."""
 
 import dataclasses
+import hashlib
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 from ...registry import one_of
 from ..config import (
-    digest_of,
     from_dict,
     PRECISIONS,
     SolveConfig,
@@ -40,10 +42,12 @@ class EvaluationConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A run and what is to be known of its model.
+    """A run, and what is to be known of its model.
 
-    - `measurements`: whatever else, as `module:function`; the function takes the directory of the
-        run, in double precision, and returns plain data.
+    - `config`: the settings of the run.
+    - `evaluations`: further evaluations of its model.
+    - `measurements`: whatever else, by name. The worker has a function for each name; see
+        `taynode.lab.sweep.worker`.
     """
 
     config: TrainConfig
@@ -52,13 +56,15 @@ class Job:
 
     @property
     def identity(self) -> str:
-        """A name by which the same job is found again, whoever asks for it."""
+        """A name for the files of this job: jobs that differ in any setting have different ones."""
         # As it comes back from a file, where 1 for a float has become 1.0.
-        config, digest = self.config, digest_of(job_from_dict(self.as_dict()), 12)
-        return f"{config.task.replace(':', '.')}-{config.regularizer.name}-{config.seed}-{digest}"
+        settings = json.dumps(job_from_dict(self.as_dict()).as_dict(), sort_keys=True)
+        digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
+        regularizer, seed = self.config.regularizer.name, self.config.seed
+        return f"{file_name(self.config.task)}-{regularizer}-{seed}-{digest}"
 
     def directory(self, root: Path) -> Path:
-        """Where the run is."""
+        """Where a worker does it."""
         return root / self.identity
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,3 +82,8 @@ def job_from_dict(values: dict[str, Any]) -> Job:
     evaluations = [from_dict(EvaluationConfig, values) for values in values["evaluations"]]
     measurements = tuple(values.get("measurements", ()))
     return Job(from_dict(TrainConfig, values["config"]), tuple(evaluations), measurements)
+
+
+def file_name(task: str) -> str:
+    """The name of a task, such as `module:Class`, without what file names cannot hold."""
+    return re.sub(r"[^\w.-]", ".", task)

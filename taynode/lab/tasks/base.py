@@ -61,6 +61,9 @@ class AbstractTask(abc.ABC):
     scale: str = "laptop"
     # What is to be said of the data wherever results are shown, if `load` finds that there is.
     data_label: str = ""
+    # Whether `model` uses what only `load` finds out, such as the number of channels. If so, the
+    # data is loaded first when a trained model is.
+    model_needs_data: ClassVar[bool] = False
 
     @abc.abstractmethod
     def defaults(self, scale: str) -> TrainConfig:
@@ -121,14 +124,37 @@ TASKS = {
 
 
 def find_task(name: str) -> AbstractTask:
-    """A task by its name, or by `module:Class` for one of your own."""
+    """A built-in task by its name.
+
+    The name may come from a file that somebody else wrote, such as the `config.json` of a run. So
+    nothing but a built-in task is ever imported here; see `import_task` for the others.
+    """
+    if ":" in name:
+        raise ConfigError(
+            f"`task` {name!r} is not a built-in task, and a task that a file names is never "
+            f"imported. If you trust it, name it yourself: pass `--task {name}` on the command "
+            "line, or `task=` with an instance of its class in Python."
+        )
+    one_of("task", name, TASKS)
+    return _import(TASKS[name])
+
+
+def import_task(name: str) -> AbstractTask:
+    """A built-in task by its name, or a user's own by `module:Class`.
+
+    This imports and runs the module. Pass only names that the user has given.
+    """
     if ":" not in name:
-        one_of("task", name, TASKS)
-    module_name, _, class_name = TASKS.get(name, name).partition(":")
+        return find_task(name)
     # A user's module lies next to where the command was called.
     here = str(Path.cwd())
-    if ":" in name and here not in sys.path:
+    if here not in sys.path:
         sys.path.insert(0, here)
+    return _import(name)
+
+
+def _import(name: str) -> AbstractTask:
+    module_name, _, class_name = name.partition(":")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -1,59 +1,111 @@
 """A trained model, back in Python."""
 
+import dataclasses
+import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import jax.tree_util as jtu
 import numpy as np
 
 from ..config import ConfigError, fingerprint, to_dict, TrainConfig
-from ..tasks.base import Data, find_task
+from ..tasks.base import AbstractTask, Data, find_task
+from .build import make_optimizer
 from .checkpoints import Checkpoints
+from .parameters import read_header, read_parameters
 from .records import RunDirectory
-from .running import Training
+from .running import first_state, new_model, on_device, saved_part
 
 
-class LoadedRun(NamedTuple):
-    """A run: its model at the newest checkpoint, and all that it was made with."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class LoadedRun:
+    """A trained model, and everything that it was made with.
+
+    - `model`: that of the newest checkpoint; the best one, if the run validates.
+    - `config`: the settings of the run.
+    - `task`: what it was trained on. Some tasks can only compute a loss once `data` was loaded.
+    - `step`: how far training was.
+    """
 
     model: Any
     config: TrainConfig
-    task: Any
-    data: Any
+    task: AbstractTask
     step: int
+    load_data: Callable[[], Data] = dataclasses.field(repr=False)
+
+    @property
+    def data(self) -> Data:
+        """The data of the run, in the precision of the model. It is loaded on first use."""
+        return self.load_data()
 
 
-def load(path: str | Path, *, precision: str | None = None) -> LoadedRun:
-    """The model and configuration of a run.
+def load(
+    path: str | Path,
+    *,
+    task: AbstractTask | type[AbstractTask] | None = None,
+    precision: str | None = None,
+) -> LoadedRun:
+    """The model and the settings of a run. The data set is not needed.
+
+    Nothing that the files of the run name is imported, so that a run from elsewhere is safe to
+    load. A task that is not built in has to be given.
 
     **Arguments:**
 
-    - `path`: the directory of the run.
+    - `path`: the directory of a run, or a file with the parameters of one.
+    - `task`: an `AbstractTask` or its class; by default the built-in task that the run names.
     - `precision`: `"float32"` or `"float64"`; that of the run by default.
     """
-    directory = RunDirectory(path)
-    config = directory.config()
-    task = find_task(config.task)
-    training = Training(config, task)
-    checkpoints = Checkpoints(
-        directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
-    )
-    restored = checkpoints.restore(training.saved)
-    if restored is None:
-        raise ConfigError(f"{path} has no checkpoint to load a model from.")
-    training.saved = restored.state
+    path = Path(path)
+    config = config_of(path)
     dtype = np.dtype(precision or config.precision)
-    if dtype == np.float64 and not jax.config.read("jax_enable_x64"):
+    if "float64" in (dtype.name, config.precision) and not jax.config.read("jax_enable_x64"):
         raise ConfigError(
             '`precision` "float64" needs `jax.config.update("jax_enable_x64", True)`.'
         )
+    if task is None:
+        task = find_task(config.task)
+    elif isinstance(task, type):
+        task = task()
+    task.scale = config.scale
     cast = lambda x: x.astype(dtype) if _is_floating(x) else x
-    model = jtu.tree_map(cast, training.final_model)
-    parts = training.train_data, training.test_data, training.valid_data
-    data = jtu.tree_map(cast, parts)
-    return LoadedRun(model, config, task, Data(*data), restored.step)
+    load_data = functools.cache(lambda: jtu.tree_map(cast, on_device(task.load(), config)))
+    if task.model_needs_data:
+        load_data()
+    # Its values do not matter: all of them are replaced.
+    template = new_model(config, task, jr.key(0))
+    if path.is_file():
+        model, step = read_parameters(path, template)
+    else:
+        model, step = _restore(RunDirectory(path), config, template)
+    return LoadedRun(jtu.tree_map(cast, model), config, task, step, load_data)
+
+
+def config_of(path: Path) -> TrainConfig:
+    """The settings of a run, from its directory or from a file with its parameters."""
+    return read_header(path).config if path.is_file() else RunDirectory(path).config()
+
+
+def _restore(run: RunDirectory, config: TrainConfig, template: Any) -> tuple[Any, int]:
+    """The model of the newest checkpoint, and its step."""
+    # The numbers of steps shape the schedules alone, and not the optimizer's state.
+    optimizer = make_optimizer(config.optimizer, num_steps=1, steps_per_epoch=1)
+    # A checkpoint is behind the first evaluation, which tells whether the run validates.
+    validates = any("valid_loss" in row for row in run.rows())
+    state, best, static = first_state(template, optimizer, validates=validates)
+    checkpoints = Checkpoints(
+        run.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
+    )
+    restored = checkpoints.restore(saved_part(state, best))
+    if restored is None:
+        raise ConfigError(f"{run.path} has no checkpoint to load a model from.")
+    arrays = restored.state[1].arrays if validates else restored.state.arrays
+    return eqx.combine(arrays, static), restored.step
 
 
 def _is_floating(x: Any) -> bool:

@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
+import optax
 
 from ..config import ConfigError, TrainConfig
+from ..tasks.base import AbstractTask, Data
 from .build import (
     float_dtype,
     make_optimizer,
@@ -51,6 +53,43 @@ def data_digest(split: Any) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
 
 
+def on_device(split: Any, config: TrainConfig) -> Data:
+    """The data that a run uses, as arrays of its precision."""
+
+    def put(x: Any) -> Any:
+        x = np.asarray(x)
+        if np.issubdtype(x.dtype, np.floating):
+            x = x.astype(config.precision)
+        return jnp.asarray(x)
+
+    train = jtu.tree_map(lambda x: x[: config.train_samples], split.train)
+    valid = getattr(split, "valid", None)
+    return Data(*(jtu.tree_map(put, part) for part in (train, split.test, valid)))
+
+
+def new_model(config: TrainConfig, task: AbstractTask, key: Any) -> Any:
+    """An untrained model, in the precision of the run."""
+    cast = lambda x: x.astype(float_dtype(config)) if eqx.is_inexact_array(x) else x
+    return jtu.tree_map(cast, task.model(key))
+
+
+def first_state(
+    model: Any, optimizer: optax.GradientTransformation, *, validates: bool
+) -> tuple[TrainState, Best | None, Any]:
+    """What a run starts from: its state, its best model so far, and what is not arrays."""
+    arrays, static = eqx.partition(model, eqx.is_array)
+    opt_state = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
+    state = TrainState(arrays, opt_state, jnp.zeros((), jnp.int32))
+    # A copy, since the buffers of the state are given away.
+    best = Best(jtu.tree_map(jnp.copy, arrays), np.inf, 0) if validates else None
+    return state, best, static
+
+
+def saved_part(state: TrainState, best: Best | None) -> Any:
+    """What a checkpoint holds; there is a best model only if there is data to validate on."""
+    return state if best is None else (state, best)
+
+
 class Training:
     """The state of a run, and how to advance and evaluate it."""
 
@@ -64,11 +103,7 @@ class Training:
         task.scale = config.scale
         split = task.load()
         self.data_digest = data_digest(split)
-        train = jtu.tree_map(lambda x: x[: config.train_samples], split.train)
-        self.train_data, self.test_data, self.valid_data = (
-            jtu.tree_map(self._on_device, part)
-            for part in (train, split.test, getattr(split, "valid", None))
-        )
+        self.train_data, self.test_data, self.valid_data = on_device(split, config)
         self.num_samples = jtu.tree_leaves(self.train_data)[0].shape[0]
         if config.batch_size > self.num_samples:
             raise ConfigError(
@@ -88,17 +123,12 @@ class Training:
         self._order = (-1, jnp.zeros(0, jnp.int32))
 
         self.keys = Keys(config.seed)
-        model = jtu.tree_map(
-            lambda x: x.astype(float_dtype(config)) if eqx.is_inexact_array(x) else x,
-            task.model(self.keys.model),
-        )
         optimizer = make_optimizer(config.optimizer, self.num_steps, self.steps_per_epoch)
-        arrays, self.static = eqx.partition(model, eqx.is_array)
-        opt_state = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
-        self.state = TrainState(arrays, opt_state, jnp.zeros((), jnp.int32))
-        # A copy, since the buffers of the state are given away.
-        first = Best(jtu.tree_map(jnp.copy, arrays), np.inf, 0)
-        self.best = None if self.valid_data is None else first
+        self.state, self.best, self.static = first_state(
+            new_model(config, task, self.keys.model),
+            optimizer,
+            validates=self.valid_data is not None,
+        )
         regularizer = make_regularizer(config.regularizer, task.charged)
         self.weight = make_weight(config.regularizer, self.num_steps)
         solve = make_solve(
@@ -123,12 +153,6 @@ class Training:
             task, config.evaluation, seed=config.seed, regularizer=regularizer
         )
 
-    def _on_device(self, x: Any) -> Any:
-        x = np.asarray(x)
-        if np.issubdtype(x.dtype, np.floating):
-            x = x.astype(self.config.precision)
-        return jnp.asarray(x)
-
     @property
     def model(self) -> Any:
         """The model as it is now."""
@@ -142,7 +166,7 @@ class Training:
     @property
     def saved(self) -> Any:
         """Everything that a run goes on from, as a pytree."""
-        return self.state if self.best is None else (self.state, self.best)
+        return saved_part(self.state, self.best)
 
     @saved.setter
     def saved(self, saved: Any) -> None:

@@ -50,7 +50,7 @@ def runs(tmp_path_factory):
     assert done.stderr == ""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(here)
-        task = lab.find_task(TASK)
+        task = lab.import_task(TASK)
         quick = SolveConfig(solver="euler", steps=2)
         plain = dataclasses.replace(
             task.defaults("smoke"),
@@ -146,14 +146,15 @@ def test_file_with_an_unknown_setting_is_refused(taynode, tmp_path):
 def test_evaluate_under_another_solver_and_tolerance(taynode, runs):
     loose = lab.RunDirectory(runs[1]).rows()[-1]
     code, text, _ = taynode(
-        "evaluate", runs[1], "--solver", "dopri5", "--rtol", "1e-9", "--split", "train", "--json"
+        *("evaluate", runs[1], "--task", TASK, "--solver", "dopri5"),
+        *("--rtol", "1e-9", "--split", "train", "--json"),
     )
     assert code == 0
     tight = json.loads(text)
     assert tight["nfe"] > loose["train_nfe"]
     assert tight["num_samples"] == 64
     assert {"loss", "nfe_std", "r2", "r3", "kinetic", "jacobian"} <= tight.keys()
-    code, text, _ = taynode("evaluate", runs[1], "--samples", "4")
+    code, text, _ = taynode("evaluate", runs[1], "--task", TASK, "--samples", "4")
     assert code == 0
     assert "num_samples" in text
 
@@ -173,7 +174,7 @@ def test_compare_has_a_table_and_a_page(taynode, runs, tmp_path):
 
 @pytest.mark.parametrize("command", ["density", "sample"])
 def test_other_models_have_no_density(taynode, runs, command):
-    code, _, err = taynode(command, runs[0])
+    code, _, err = taynode(command, runs[0], "--task", TASK)
     assert code == 2
     assert "is a ToyFlow and no flow: it has no density" in err
 

@@ -20,7 +20,7 @@ HERE = Path(__file__).parents[1] / "training"
 def run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(HERE)
-        task = lab.find_task("tiny_task:TinyFlow")
+        task = lab.import_task("tiny_task:TinyFlow")
         path = tmp_path_factory.mktemp("runs") / "flow"
         quick = {
             "epochs": 1,
@@ -37,7 +37,7 @@ def told(run, monkeypatch, capsys):
     def call(command, *words):
         monkeypatch.chdir(HERE)
         with pytest.raises(SystemExit) as stop:
-            main([command, str(run), *map(str, words), "--json"])
+            main([command, str(run), "--task", "tiny_task:TinyFlow", *map(str, words), "--json"])
         assert not stop.value.code
         return json.loads(capsys.readouterr().out)
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from taynode.lab.paper import find_study, STUDIES
-from taynode.lab.sweep.worker import RESULT
+from taynode.lab.sweep.results import WORK
+from taynode.lab.sweep.table import Table
+from taynode.lab.sweep.work import RESULT
 
 
 pytestmark = pytest.mark.slow
@@ -47,10 +49,21 @@ def without_times(value: Any) -> Any:
     return [without_times(v) for v in value] if isinstance(value, list) else value
 
 
-def table(root) -> list[dict[str, Any]]:
-    rows = map(json.loads, (root / "smoke" / "runs" / "runs.jsonl").read_text().splitlines())
+def table(root) -> dict[str, Any]:
+    results = Table(root / "smoke" / "runs").results().values()
     # That a run was begun anew is told, but does not change it.
-    return [without_times({k: v for k, v in row.items() if k != "redone"}) for row in rows]
+    return {
+        result["identity"]: without_times({k: v for k, v in result.items() if k != "redone"})
+        for result in results
+    }
+
+
+def cut_the_last_row(root) -> str:
+    """As if the process had been killed while it wrote the row; the job of it."""
+    file = max((root / "smoke" / "runs").glob("*.jsonl"), key=lambda file: file.stat().st_mtime)
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:-1]) + lines[-1][:-20])
+    return json.loads(lines[-1])["identity"]
 
 
 def every_study_is_done(out) -> None:
@@ -61,11 +74,11 @@ def every_study_is_done(out) -> None:
         assert (out / "smoke" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert name in (out / "smoke" / "index.html").read_text()
     expected = {job.identity for name in STUDIES for job in find_study(name).jobs("smoke", [0])}
-    assert {row["identity"] for row in table(out)} == expected
+    assert table(out).keys() == expected
 
 
 def test_all_studies_and_the_same_if_killed_and_resumed(tmp_path):
-    """Also a result and a checkpoint that were spoiled meanwhile are redone, not trusted.
+    """Also a row, a result and checkpoints that were spoiled meanwhile are redone, not trusted.
 
     One test, since several might be done at the same time, and each would need all studies.
     """
@@ -73,21 +86,30 @@ def test_all_studies_and_the_same_if_killed_and_resumed(tmp_path):
     finish(start(undisturbed), undisturbed)
     every_study_is_done(undisturbed)
     half = len(table(undisturbed)) // 2
-    runs = disturbed / "smoke" / "runs"
+    work = disturbed / "smoke" / "runs" / WORK
     process = start(disturbed)
-    while len(done := sorted(runs.glob(f"*/{RESULT}"))) < half:
+    while len(done := table(disturbed)) < half:
         assert process.poll() is None, log_of(disturbed).read_text()
         time.sleep(0.1)
     # Its workers, of which nobody is in charge any more, end with it.
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    done[0].write_text(done[0].read_text()[:-20])
-    for path in done[1].parent.rglob("*"):
+    # The row is gone, and its job has left a result, which is picked up.
+    picked_up = cut_the_last_row(disturbed)
+    # These rows are gone, too, and so is what their jobs have left.
+    spoiled = [identity for identity in done if identity != picked_up][:2]
+    for file in (disturbed / "smoke" / "runs").glob("*.jsonl"):
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(x for x in lines if not any(name in x for name in spoiled)))
+    result = work / spoiled[0] / RESULT
+    result.write_text(result.read_text()[:-20])
+    for path in (work / spoiled[1]).rglob("*"):
         if path.is_file() and path.name != "job.json":
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     finish(start(disturbed), disturbed)
     every_study_is_done(disturbed)
     assert table(disturbed) == table(undisturbed)
-    rows = map(json.loads, (runs / "runs.jsonl").read_text().splitlines())
-    redone = {row["identity"] for row in rows if row.get("redone")}
-    assert {file.parent.name for file in done[:2]} <= redone
+    results = Table(disturbed / "smoke" / "runs").results().values()
+    redone = {result["identity"] for result in results if result.get("redone")}
+    assert set(spoiled) <= redone
+    assert picked_up not in redone

@@ -13,8 +13,13 @@ from taynode.lab.paper.run import Progress, remarks_on_data, run_studies
 from taynode.lab.paper.study import AbstractStudy, StudyFailed
 from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
 from taynode.lab.sweep.plan import Job
-from taynode.lab.sweep.worker import PARTS, RESULT
+from taynode.lab.sweep.results import WORK
+from taynode.lab.sweep.rows import row_of_result
+from taynode.lab.sweep.table import Table
+from taynode.lab.sweep.work import RESULT
 from taynode.lab.training.records import write_json
+
+from ..sweep.test_table import result
 
 
 def do(*studies, root, executor=None):
@@ -81,8 +86,9 @@ def test_figure_1_by_command(tmp_path, capsys):
     assert {claim["verdict"] for claim in claims} == {"undecided"}
     assert all("and" in claim["measured"] for claim in claims)
     assert (tmp_path / "smoke" / "fig1-toy.png").exists()
-    rows = (tmp_path / "smoke" / "runs" / "runs.jsonl").read_text().splitlines()
-    assert [json.loads(row)["state"] for row in rows] == ["finished", "finished"]
+    results = Table(tmp_path / "smoke" / "runs").results().values()
+    assert [result["state"] for result in results] == ["finished", "finished"]
+    assert all(result["measured"]["toy-paths"]["states"] for result in results)
 
 
 def test_time_left():
@@ -149,15 +155,8 @@ class Pretending(AbstractExecutor):
                 continue
             directory = job.directory(root)
             directory.mkdir(parents=True)
-            told = dict.fromkeys(PARTS) | {"identity": job.identity, "job": job.as_dict()}
-            told |= {
-                "config": told["job"]["config"],
-                "state": "finished",
-                "message": "",
-                "data": "",
-            }
-            told |= {"row": {}, "evaluations": {}}
-            write_json(directory / RESULT, told)
+            told = result(job, state="finished", message="", data="", row={}, environment={})
+            write_json(directory / RESULT, row_of_result(told))
             yield Done(job)
 
 
@@ -180,8 +179,7 @@ def test_studies_share_their_runs_and_end_with_the_last_of_them(tmp_path):
     ]
     assert [x.count for x in progress] == [0, 1, 2, 3]
     assert {x.total for x in progress} == {3}
-    rows = (tmp_path / "runs" / "runs.jsonl").read_text().splitlines()
-    assert len(rows) == 3
+    assert len((tmp_path / "runs" / "toy.jsonl").read_text().splitlines()) == 3
     # All has been done: nobody is asked again, and the claims are the same.
     again = do(*studies, root=tmp_path, executor=Pretending())
     assert {
@@ -208,7 +206,7 @@ def paper(*words):
 
 
 def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda jobs: Broken())
+    monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken())
     words = "run", "fig1-toy", "fig2-solver-order", "--scale", "smoke", "--out", str(tmp_path)
     assert paper(*words) == 1
     told = capsys.readouterr()
@@ -219,28 +217,34 @@ def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, 
     assert not (tmp_path / "smoke" / "fig1-toy.json").exists()
 
 
+def kept(root):
+    """The jobs of the first figure, with results that were never made."""
+    jobs = find_study("fig1-toy").jobs("smoke", [0])
+    for job in jobs:
+        Table(root / "smoke" / "runs").append(result(job, state="finished"))
+    return jobs
+
+
 def test_bad_options_cost_nothing(tmp_path, capsys):
-    kept = tmp_path / "smoke" / "runs" / find_study("fig1-toy").jobs("smoke", [0])[0].identity
-    kept.mkdir(parents=True)
-    (kept / "result.json").write_text("{}")
+    jobs = kept(tmp_path)
     words = "run", "fig1-toy", "--scale", "smoke", "--out", str(tmp_path), "--no-resume"
     assert paper(*words, "--jobs", "0") == 2
     assert "jobs" in capsys.readouterr().err
-    assert (kept / "result.json").exists()
+    assert Table(tmp_path / "smoke" / "runs").results().keys() == set(jobs)
 
 
 def test_to_begin_anew_is_to_forget(tmp_path, monkeypatch):
-    monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda jobs: Broken())
-    first, second = find_study("fig1-toy").jobs("smoke", [0])
+    monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken())
+    first, _ = kept(tmp_path)
     runs = tmp_path / "smoke" / "runs"
+    Table(runs).append(result(made_job(7)))
     for name in (first.identity, "another"):
-        (runs / name / "checkpoints").mkdir(parents=True)
-        (runs / name / "result.json").write_text("{}")
+        (runs / WORK / name / "checkpoints").mkdir(parents=True)
     words = "run", "fig1-toy", "--scale", "smoke", "--out", str(tmp_path)
     assert paper(*words, "--no-resume") == 1
-    assert [path.name for path in (runs / first.identity).iterdir()] == [".lock"]
-    assert (runs / "another" / "result.json").exists()
-    assert not (runs / second.identity).exists()
+    assert [path.name for path in (runs / WORK / first.identity).iterdir()] == [".lock"]
+    assert (runs / WORK / "another" / "checkpoints").exists()
+    assert Table(runs).results().keys() == {made_job(7)}
 
 
 def test_studies_are_listed(capsys):

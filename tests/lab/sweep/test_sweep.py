@@ -1,20 +1,28 @@
 """Sweeps: what has been done is not done again, and what cannot be trusted is."""
 
 import dataclasses
+import hashlib
 import json
+import shutil
 from pathlib import Path
 
-import polars
 import pytest
 
 from taynode import lab
 from taynode.lab.config import OptimizerConfig, RegularizerConfig, SolveConfig
 from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
 from taynode.lab.sweep.plan import EvaluationConfig, Job, job_from_dict
-from taynode.lab.sweep.results import result_of, run_jobs, write_table
+from taynode.lab.sweep.results import forget, known_and_missing, MODELS, run_jobs, WORK
+from taynode.lab.sweep.rows import row_of_result
+from taynode.lab.sweep.table import Table
+from taynode.lab.sweep.work import PARAMETERS, RESULT
+from taynode.lab.tasks.base import import_task
+from taynode.lab.training.records import write_json
+from tests.lab.sweep.test_table import result
 
 
 HERE = Path(__file__).parents[1] / "training"
+TASK = "tiny_task:Tiny"
 TIGHT = EvaluationConfig("tight", SolveConfig(rtol=1e-9, atol=1e-9), "float64", 5, ("test",))
 
 
@@ -25,7 +33,7 @@ def here(monkeypatch):
 
 
 def job(seed=0, **changes):
-    task = lab.find_task("tiny_task:Tiny")
+    task = import_task(TASK)
     # What compiles in no time.
     euler = SolveConfig(solver="euler", steps=2)
     plain = {"training": euler, "evaluation": euler, "regularizer": RegularizerConfig()}
@@ -58,45 +66,89 @@ def test_identity_is_that_of_the_settings():
 
 def test_sweep_from_beginning_to_end(tmp_path):
     fails = job(epochs=8, **DIVERGING)
+    # A task that the user has not named is not imported, though the job names it.
     broken = Job(dataclasses.replace(job().config, task="nowhere:Task"))
     jobs = [job(0), job(1), fails, job(0)]
-    ended = list(run_jobs([broken, *jobs], tmp_path, LocalExecutor(2)))
+    ended = list(run_jobs([broken, *jobs], tmp_path, LocalExecutor(2, tasks=[TASK])))
     assert {j.identity for j, _, _ in ended} == {j.identity for j in [broken, *jobs]}
     # A job that cannot be done does not stop the others.
     errors = {j.identity: (result, error) for j, result, error in ended if error}
     (nothing, error) = errors.pop(broken.identity)
     assert nothing is None
-    assert "there is no module 'nowhere'" in error
+    assert "'nowhere:Task' is not a built-in task" in error
     assert errors == {}
-    for found in (result_of(job(0), tmp_path), result_of(job(1), tmp_path)):
-        assert found is not None
+    table = Table(tmp_path).results()
+    assert table.keys() == set(jobs)
+    assert table == {j: result for j, result, _ in ended if result is not None}
+    for found in (table[job(0)], table[job(1)]):
         assert found["state"] == "finished"
         assert found["row"]["step"] == 4
         assert found["evaluations"]["tight"]["test_nfe"] > found["row"]["test_nfe"]
         assert found["evaluations"]["tight"]["test_num_samples"] == 5
     # A run that fails is a result: it is not tried again, and says why.
-    failed = result_of(fails, tmp_path)
-    assert failed is not None
-    assert failed["state"] == "failed"
-    assert "lower the learning rate" in failed["message"]
-    table = write_table(tmp_path).read_text().splitlines()
-    assert {json.loads(line)["identity"] for line in table} == {
-        j.identity for j in (job(0), job(1), fails)
-    }
-    columns = polars.read_parquet(tmp_path / "runs.parquet").sort("state", "config.seed")
-    assert columns["state"].to_list() == ["failed", "finished", "finished"]
-    assert columns["config.seed"].to_list() == [0, 0, 1]
-    assert columns["evaluations.tight.test_num_samples"].to_list() == [None, 5, 5]
-
-    # All is there: nobody is asked.
-    nobody = Nobody()
-    assert all(result is not None for _, result, _ in run_jobs(jobs, tmp_path, nobody))
-    assert nobody.asked == []
-
-    # What cannot be trusted is to be done again.
-    (job(1).directory(tmp_path) / "result.json").write_text("{")
-    _, nothing, error = next(iter(run_jobs([job(1)], tmp_path, nobody)))
-    assert nothing is None
-    assert error == "nobody was there"
+    assert table[fails]["state"] == "failed"
+    assert "lower the learning rate" in table[fails]["message"]
+    assert "parameters" not in table[fails]
     # Errors are kept only of what went wrong.
     assert [file.parent.name for file in tmp_path.rglob("error.txt")] == [broken.identity]
+    _the_table_is_enough(jobs, tmp_path)
+    _parameters_are_kept(table[job(1)], tmp_path)
+    _a_result_that_has_not_reached_the_table_is_picked_up(job(1), tmp_path)
+
+
+def _the_table_is_enough(jobs, root):
+    shutil.rmtree(root / WORK)
+    nobody = Nobody()
+    assert all(result is not None for _, result, _ in run_jobs(jobs, root, nobody))
+    assert nobody.asked == []
+
+
+def _parameters_are_kept(result, root):
+    kept = result["parameters"]
+    file = root / MODELS / kept["file"]
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == kept["sha256"]
+    # In the words of a command line: the settings that are not the task's own are there, too.
+    assert kept["command"].startswith(f"taynode train {TASK} --scale smoke")
+    run = lab.load(file, task=import_task(TASK))
+    assert run.config.seed == 1
+    # It is the model that was evaluated.
+    evaluator = lab.Evaluator(run.task, run.config.evaluation, seed=run.config.seed)
+    loss = evaluator.report(run.model, run.data.test)["loss"]
+    assert loss == pytest.approx(result["row"]["test_loss"], rel=1e-5)
+
+
+def _a_result_that_has_not_reached_the_table_is_picked_up(job, root):
+    """As if this process had been killed when the worker had just ended."""
+    result = Table(root).results()[job]
+    Table(root).forget([job])
+    directory = job.directory(root / WORK)
+    directory.mkdir(parents=True)
+    shutil.move(root / MODELS / result["parameters"]["file"], directory / PARAMETERS)
+    write_json(directory / RESULT, row_of_result(result))
+    nobody = Nobody()
+    assert list(run_jobs([job], root, nobody)) == [(job, result, "")]
+    assert nobody.asked == []
+    assert Table(root).results()[job] == result
+    assert (root / MODELS / result["parameters"]["file"]).exists()
+
+
+def test_what_cannot_be_trusted_is_to_be_done_again(tmp_path):
+    directory = job().directory(tmp_path / WORK)
+    directory.mkdir(parents=True)
+    (directory / RESULT).write_text("{")
+    nobody = Nobody()
+    assert list(run_jobs([job()], tmp_path, nobody)) == [(job(), None, "nobody was there")]
+    assert nobody.asked == [job()]
+    assert Table(tmp_path).results() == {}
+
+
+def test_to_forget_is_to_do_again(tmp_path):
+    for each in (job(0), job(1)):
+        directory = each.directory(tmp_path / WORK)
+        directory.mkdir(parents=True)
+        write_json(directory / RESULT, row_of_result(result(each)))
+    known, missing = known_and_missing([job(0), job(1)], tmp_path)
+    assert (len(known), missing) == (2, [])
+    forget([job(0)], tmp_path)
+    known, missing = known_and_missing([job(0), job(1)], tmp_path)
+    assert (len(known), missing) == (1, [job(0)])

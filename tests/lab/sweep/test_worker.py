@@ -10,12 +10,13 @@ from pathlib import Path
 import jax
 import pytest
 
-from taynode.lab import find_task
+from taynode.lab import import_task
 from taynode.lab.config import ConfigError
 from taynode.lab.sweep.plan import Job
-from taynode.lab.sweep.worker import _why_not, ATTACHED, do, main, RESULT
+from taynode.lab.sweep.work import _why_not, do, RESULT
+from taynode.lab.sweep.worker import ATTACHED, main
 from taynode.lab.training.records import RunDirectory, write_json
-from tests.lab.sweep.test_sweep import HERE, job
+from tests.lab.sweep.test_sweep import HERE, job, TASK
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ def task_job():
 def once(task_job, tmp_path_factory):
     path = tmp_path_factory.mktemp("once")
     write_json(path / "job.json", task_job.as_dict())
-    assert main([str(path / "job.json"), str(path)]) == 0
+    assert main([str(path / "job.json"), str(path), "--task", TASK]) == 0
     return path
 
 
@@ -78,7 +79,7 @@ def test_what_cannot_be_trusted_is_done_again(done, task_job, spoil):
     before = json.loads((done / RESULT).read_text())
     (done / RESULT).unlink()
     expected = spoil(done)
-    again = do(task_job, done)
+    again = do(task_job, done, import_task(TASK), {})
     assert expected in again["redone"]
     assert again["state"] == "finished"
     assert again["row"]["test_loss"] == before["row"]["test_loss"]
@@ -86,7 +87,7 @@ def test_what_cannot_be_trusted_is_done_again(done, task_job, spoil):
 
 def test_a_damaged_result_is_made_from_what_else_there_is(done, task_job):
     (done / RESULT).write_text("{")
-    again = do(task_job, done)
+    again = do(task_job, done, import_task(TASK), {})
     assert RESULT in again["redone"]
     assert again["row"]["train_seconds"] == json.loads(_last(done))["train_seconds"]
 
@@ -111,20 +112,21 @@ def _last(directory):
 def test_an_error_of_the_caller_costs_no_checkpoints(done, task_job, monkeypatch, tmp_path):
     (done / RESULT).unlink()
     kept = sorted(path.name for path in (done / "checkpoints").iterdir())
-    # From another folder, the module of the task cannot be found.
-    monkeypatch.delitem(sys.modules, "tiny_task", raising=False)
-    monkeypatch.setattr(sys, "path", [x for x in sys.path if x not in ("", str(HERE))])
-    monkeypatch.chdir(tmp_path.parent)
-    with pytest.raises(ConfigError, match="no module 'tiny_task'"):
-        do(task_job, done)
+    # Nobody has named the task.
+    assert main([str(done / "job.json"), str(done)]) == 1
     assert sorted(path.name for path in (done / "checkpoints").iterdir()) == kept
-    # Nor does data that is too small, for now.
-    monkeypatch.chdir(HERE)
-    find_task("tiny_task:Tiny")
+    # It cannot be found from another folder.
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delitem(sys.modules, "tiny_task", raising=False)
+        elsewhere.setattr(sys, "path", [x for x in sys.path if x not in ("", str(HERE))])
+        elsewhere.chdir(tmp_path.parent)
+        assert main([str(done / "job.json"), str(done), "--task", TASK]) == 1
+    assert sorted(path.name for path in (done / "checkpoints").iterdir()) == kept
+    # There is too little data, for now.
     small = Job(dataclasses.replace(task_job.config, batch_size=1000))
     write_json(done / "config.json", small.as_dict()["config"])
     with pytest.raises(ConfigError, match="batch_size"):
-        do(small, done)
+        do(small, done, import_task(TASK), {})
     assert sorted(path.name for path in (done / "checkpoints").iterdir()) == kept
 
 
@@ -133,6 +135,7 @@ def test_a_worker_ends_with_whoever_started_it(task_job, tmp_path):
     file = tmp_path / "job.json"
     write_json(file, long.as_dict())
     words = [sys.executable, "-m", "taynode.lab.sweep.worker", str(file), str(tmp_path), ATTACHED]
+    words += ["--task", TASK]
     process = subprocess.Popen(words, stdin=subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.close()
@@ -143,7 +146,7 @@ def test_a_worker_ends_with_whoever_started_it(task_job, tmp_path):
 def test_the_last_line_of_errors_says_what_is_wrong(tmp_path, capfd):
     broken = Job(dataclasses.replace(job().config, task="nowhere:Task"))
     write_json(tmp_path / "job.json", broken.as_dict())
-    assert main([str(tmp_path / "job.json"), str(tmp_path)]) == 1
+    assert main([str(tmp_path / "job.json"), str(tmp_path), "--task", "nowhere:Task"]) == 1
     last = capfd.readouterr().err.splitlines()[-1]
     assert last.startswith("ConfigError: ")
     assert "nowhere" in last

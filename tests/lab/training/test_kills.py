@@ -13,6 +13,7 @@ import pytest
 from taynode import lab
 
 from .test_loop import arrays_of, without_times
+from .tiny_task import Tiny
 
 
 HERE = Path(__file__).parent
@@ -89,7 +90,7 @@ def check_kills(start, tmp_path, scale, times):
             time.sleep(chance.uniform(0.0, 0.3))
             process.send_signal(signal.SIGKILL)
             assert process.wait(SECONDS) == -signal.SIGKILL, process.communicate()
-        steps.append(lab.load(killed).step)
+        steps.append(lab.load(killed, task=Tiny).step)
     finish(start(killed, scale, "--resume"))
     assert steps == sorted(steps)
     assert steps[-1] > 0

@@ -45,7 +45,7 @@ def without_times(rows):
 
 
 def arrays_of(run):
-    return [np.asarray(x) for x in jtu.tree_leaves(lab.load(run).model)]
+    return [np.asarray(x) for x in jtu.tree_leaves(lab.load(run, task=Tiny).model)]
 
 
 def same(one, other):
@@ -108,7 +108,7 @@ def test_loss_falls(tmp_path):
 
 def test_load_gives_model_and_settings_back(finished):
     path, _ = finished
-    run = lab.load(path)
+    run = lab.load(path, task=Tiny)
     assert run.config == smoke()
     assert run.step == 16
     out, solution = run.model(run.data.test.inputs[:3])
@@ -157,7 +157,7 @@ def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(finished, tmp_path):
     assert signal.getsignal(signal.SIGINT) is before
     directory = lab.RunDirectory(stopped)
     assert directory.status()["state"] == "stopped"
-    assert lab.load(stopped).step == 1
+    assert lab.load(stopped, task=Tiny).step == 1
     with pytest.raises(ConfigError, match="--resume"):
         lab.train(smoke(), Tiny(), stopped)
     lab.train(smoke(), Tiny(), stopped, resume=True)
@@ -175,7 +175,7 @@ def test_diverging_run_keeps_its_last_good_checkpoint(tmp_path):
     status = lab.RunDirectory(path).status()
     assert status["state"] == "failed"
     assert status["step"] >= 1
-    run = lab.load(path)
+    run = lab.load(path, task=Tiny)
     assert run.step < status["step"] + 1
     assert all(np.isfinite(x).all() for x in arrays_of(path))
 
@@ -191,7 +191,7 @@ class NotFinite(Tiny):
 def test_gradient_that_is_not_finite_stops_before_it_is_saved(tmp_path):
     with pytest.raises(TrainingFailed, match=r"Step 0 .* gradient is not finite"):
         lab.train(cheap(NotFinite()), NotFinite(), tmp_path / "run")
-    assert lab.load(tmp_path / "run").step == 0
+    assert lab.load(tmp_path / "run", task=Tiny).step == 0
 
 
 def test_failed_solve_is_named(tmp_path):
@@ -222,7 +222,7 @@ def test_full_disk_keeps_what_was_saved(tmp_path, monkeypatch):
         lab.train(cheap(Tiny()), Tiny(), path, on_progress=full)
     assert caught.value.filename == str(path / "metrics.jsonl")
     monkeypatch.setattr(os, "fsync", real)
-    assert lab.load(path).step == 8
+    assert lab.load(path, task=Tiny).step == 8
     lab.train(cheap(Tiny()), Tiny(), path, resume=True)
     rows = lab.RunDirectory(path).rows()
     assert [row["step"] for row in rows] == [0, 8, 16]
@@ -289,6 +289,6 @@ def test_best_model_on_the_validation_set_is_kept(tmp_path):
     assert rows[-1]["best_step"] == rows[best]["step"]
     # They are the same points.
     assert rows[-1]["test_loss"] == pytest.approx(losses[best], rel=1e-5)
-    run = lab.load(path)
+    run = lab.load(path, task=WithValidation)
     out, _ = run.model(run.data.test.inputs, make_solve(settings.evaluation))
     assert np.mean((out - run.data.test.labels) ** 2) == pytest.approx(losses[best], rel=1e-2)

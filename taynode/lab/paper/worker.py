@@ -1,0 +1,23 @@
+"""A worker for the jobs of studies, which knows what they measure.
+
+Like `taynode.lab.sweep.worker`: `python -m taynode.lab.paper.worker JOB.json DIRECTORY`.
+"""
+
+import sys
+
+from ..sweep.work import Measurements
+from ..sweep.worker import main
+from . import fig1_toy, fig8a_calibration, fig9_taylor, mnist_sweep, r2_sweep
+
+
+WORKER = "taynode.lab.paper.worker"
+MEASUREMENTS: Measurements = {
+    fig1_toy.PATHS: fig1_toy.paths_of,
+    fig9_taylor.POLYNOMIALS: fig9_taylor.expansions_of,
+    mnist_sweep.CALIBRATION: fig8a_calibration.errors_of,
+    r2_sweep.PATHS: r2_sweep.paths_of,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], MEASUREMENTS))

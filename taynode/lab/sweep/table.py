@@ -1,0 +1,98 @@
+"""The results that are kept: a file of JSON lines for each task, one line for each run.
+
+Lines are only ever appended, and on disk when `append` returns. A kill leaves at most a last line
+that is cut off, which readers skip and the next writer removes. If there are several lines for the
+same job, the last one counts.
+"""
+
+import contextlib
+import json
+import os
+import warnings
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..data.lock import exclusive
+from ..training.records import naming, replace_text
+from .plan import file_name, Job
+from .rows import result_of_row, row_of_result
+
+
+class Table:
+    """The table of all runs in a directory; several processes may use it at the same time.
+
+    **Arguments:**
+
+    - `root`: the directory; made by the first append.
+    """
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def results(self) -> dict[Job, dict[str, Any]]:
+        """The result of each job that has one."""
+        return {
+            job: result for file in sorted(self.root.glob("*.jsonl")) for job, result in _read(file)
+        }
+
+    def append(self, result: dict[str, Any]) -> None:
+        """Add a result, durably. One that is there already is not added again."""
+        line = json.dumps(row_of_result(result)).encode()
+        file = self._file(result["config"]["task"])
+        with self._locked():
+            lines = _whole_lines(file)
+            if line in lines:
+                return
+            with naming(file), open(file, "ab") as stream:
+                # Whatever is behind the last whole line is of no use.
+                stream.truncate(sum(len(each) + 1 for each in lines))
+                stream.write(line + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+
+    def forget(self, jobs: Collection[Job]) -> None:
+        """Remove the results of some jobs."""
+        unwanted = set(jobs)
+        with self._locked():
+            for file in {self._file(job.config.task) for job in unwanted}:
+                if file.exists():
+                    kept = [line for line in _whole_lines(file) if _job_of(line) not in unwanted]
+                    text = b"".join(line + b"\n" for line in kept).decode(errors="replace")
+                    replace_text(file, text)
+
+    def _file(self, task: str) -> Path:
+        return self.root / f"{file_name(task)}.jsonl"
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.root.mkdir(parents=True, exist_ok=True)
+        with exclusive(self.root / ".lock"):
+            yield
+
+
+def _whole_lines(file: Path) -> list[bytes]:
+    """The lines of a file, without a last one that was cut off."""
+    *lines, _ = (file.read_bytes() if file.exists() else b"").split(b"\n")
+    return lines
+
+
+def _read(file: Path) -> Iterator[tuple[Job, dict[str, Any]]]:
+    problems = []
+    for number, line in enumerate(_whole_lines(file), 1):
+        try:
+            yield result_of_row(json.loads(line))
+        except ValueError as error:
+            problems.append(f"line {number}: {error}")
+    if problems:
+        warnings.warn(
+            f"{file}: {len(problems)} of its lines cannot be used, such as {problems[0]}.",
+            stacklevel=2,
+        )
+
+
+def _job_of(line: bytes) -> Job | None:
+    try:
+        return result_of_row(json.loads(line))[0]
+    except ValueError:
+        return None
