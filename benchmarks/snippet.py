@@ -14,7 +14,8 @@ from .measure import Cost, prepare, time_together
 
 README = pathlib.Path(__file__).parents[1] / "README.md"
 # What distinguishes the example from the same code without a regularizer.
-REGULARIZED = re.compile(
+KEYWORDS = re.compile(r"^ +(regularizer|quadrature|key)=.*\n", re.MULTILINE)
+PENALTY = re.compile(r" \+ .*penalty.*$", re.MULTILINE)
     r"^ +(regularizer|quadrature|key)=.*\n|(?<=\) \*\* 2\)) \+ .*$", re.MULTILINE
 )
 # Rows and hidden units: as in the README, and as for a model that is worth the trouble.

@@ -43,11 +43,8 @@ class OscillatorsTable(AbstractLatentTable):
     beside: ClassVar[EvaluationConfig] = r2_sweep.TIGHT
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
-        **{
-            f"R_2, weight {w:g}": RegularizerConfig("r2", w, per_row=True)
-            for w in (0.01, 0.1, 0.2, 1.0)
-        },
-        "R_3, weight 0.002": RegularizerConfig("r3", 0.002, per_row=True),
+        **{f"R_2, weight {w:g}": RegularizerConfig("r2", w) for w in (0.01, 0.1, 0.2, 1.0)},
+        "R_3, weight 0.002": RegularizerConfig("r3", 0.002),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
     smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (rows[0], rows[2])
@@ -89,11 +86,8 @@ class PhysionetTable(AbstractLatentTable):
             f"R_2, weight {w:g}": r2_sweep.regularized("physionet", w)
             for w in r2_sweep.WEIGHTS["physionet"]
         },
-        **{
-            f"R_3, weight {w:g}": RegularizerConfig("r3", w, per_row=True)
-            for w in (1.0, 10.0, 100.0)
-        },
-        "RNODE, weight 0.1": RegularizerConfig("rnode", 0.1, per_row=True),
+        **{f"R_3, weight {w:g}": RegularizerConfig("r3", w) for w in (1.0, 10.0, 100.0)},
+        "RNODE, weight 0.1": RegularizerConfig("rnode", 0.1),
         AUGMENTED: RegularizerConfig("r2", 30.0, quadrature="augmented"),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)

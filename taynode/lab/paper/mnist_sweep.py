@@ -65,7 +65,7 @@ def weight_of(order: int, weight: float) -> float:
 
 def regularized(order: int, weight: float) -> RegularizerConfig:
     """By the weight of R_2. Each image has a time of its own: one for all is much noisier."""
-    return RegularizerConfig(f"r{order}", weight_of(order, weight), per_row=True)
+    return RegularizerConfig(f"r{order}", weight_of(order, weight))
 
 
 def jobs(

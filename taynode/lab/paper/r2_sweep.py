@@ -31,7 +31,7 @@ DRAWN = 30.0
 
 def regularized(task: str, weight: float) -> RegularizerConfig:
     """R_2; on PhysioNet at a random time for each of the many paths of a batch."""
-    return RegularizerConfig("r2", weight, per_row=task == "physionet")
+    return RegularizerConfig("r2", weight, per_row=task != "miniboone")
 
 
 def jobs(task: str, scale: str, seeds: Sequence[int]) -> list[Job]:

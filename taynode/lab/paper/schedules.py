@@ -30,9 +30,9 @@ class WeightSchedules(AbstractTable):
     columns: ClassVar[dict[str, str]] = {**COLUMNS, "error": "test_error"}
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
-        "constant": RegularizerConfig("r2", WEIGHT, per_row=True),
-        "tapers off": RegularizerConfig("r2", WEIGHT, "taper", 0.5, per_row=True),
-        "rises": RegularizerConfig("r2", WEIGHT, "warmup", 0.5, per_row=True),
+        "constant": RegularizerConfig("r2", WEIGHT),
+        "tapers off": RegularizerConfig("r2", WEIGHT, "taper", 0.5),
+        "rises": RegularizerConfig("r2", WEIGHT, "warmup", 0.5),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
     smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (rows[0], rows[2])

@@ -37,11 +37,11 @@ class MnistFlowTable(AbstractTable):
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
         # As its authors have it for images.
-        "RNODE": RegularizerConfig("rnode", 0.01, per_row=True),
-        "R_2": RegularizerConfig("r2", 0.03, per_row=True),
-        "R_3": RegularizerConfig("r3", 0.003, per_row=True),
-        "R_4": RegularizerConfig("r4", 3e-4, per_row=True),
-        "R_4, weight 0.003": RegularizerConfig("r4", 0.003, per_row=True),
+        "RNODE": RegularizerConfig("rnode", 0.01),
+        "R_2": RegularizerConfig("r2", 0.03),
+        "R_3": RegularizerConfig("r3", 0.003),
+        "R_4": RegularizerConfig("r4", 3e-4),
+        "R_4, weight 0.003": RegularizerConfig("r4", 0.003),
         "RNODE, Augmented": RegularizerConfig("rnode", 0.01, quadrature="augmented"),
         "R_2, Augmented": RegularizerConfig("r2", 0.03, quadrature="augmented"),
     }

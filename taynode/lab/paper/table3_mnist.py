@@ -30,8 +30,8 @@ class MnistTable(AbstractTable):
     )
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
-        "RNODE": RegularizerConfig("rnode", 0.01, per_row=True),
-        "R_2": RegularizerConfig("r2", 0.01, per_row=True),
+        "RNODE": RegularizerConfig("rnode", 0.01),
+        "R_2": RegularizerConfig("r2", 0.01),
         "RNODE, Augmented": RegularizerConfig("rnode", 0.01, quadrature="augmented"),
         "R_2, Augmented": RegularizerConfig("r2", 0.01, quadrature="augmented"),
     }

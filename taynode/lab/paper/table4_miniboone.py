@@ -29,13 +29,13 @@ class MinibooneTable(AbstractTable):
         "unregularized": RegularizerConfig(),
         # The weight that its authors give for flows. It changes nothing here, so there is one
         # that does.
-        "RNODE": RegularizerConfig("rnode", 0.01),
-        "RNODE, weight 1": RegularizerConfig("rnode", 1.0),
+        "RNODE": RegularizerConfig("rnode", 0.01, per_row=False),
+        "RNODE, weight 1": RegularizerConfig("rnode", 1.0, per_row=False),
         # The released code names 0.01 for R_2, which changes nothing here, either.
-        "R_2": RegularizerConfig("r2", 0.3),
-        "R_3": RegularizerConfig("r3", 0.1),
+        "R_2": RegularizerConfig("r2", 0.3, per_row=False),
+        "R_3": RegularizerConfig("r3", 0.1, per_row=False),
         # The others have one time for all rows of a batch, this one a time for each.
-        "R_2, per row": RegularizerConfig("r2", 0.3, per_row=True),
+        "R_2, per row": RegularizerConfig("r2", 0.3),
         "R_2, Augmented": RegularizerConfig("r2", 0.3, quadrature="augmented"),
         "RNODE, Augmented": RegularizerConfig("rnode", 0.01, quadrature="augmented"),
     }

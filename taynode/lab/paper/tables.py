@@ -289,9 +289,8 @@ def _kind(arm: str) -> str:
 
 
 def _on_grid(solve: SolveConfig, steps: int | None) -> SolveConfig:
-    if steps is None:
-        return dataclasses.replace(solve, solver="dopri5", steps=None)
-    return dataclasses.replace(solve, solver="rk4", steps=steps)
+    solver = "dopri5" if steps is None else "rk4"
+    return dataclasses.replace(solve, solver=solver, steps=steps).for_training()
 
 
 def _word(steps: int | None) -> str:

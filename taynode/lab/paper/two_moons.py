@@ -26,13 +26,16 @@ class TwoMoonsTable(AbstractTable):
     unit: ClassVar[str] = "nats"
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
-        **{f"R_2, weight {weight:g}": RegularizerConfig("r2", weight) for weight in WEIGHTS},
+        **{
+            f"R_2, weight {weight:g}": RegularizerConfig("r2", weight, per_row=False)
+            for weight in WEIGHTS
+        },
         # A time of its own for each point of a batch.
         **{
-            f"R_2, weight {weight:g}, per point": RegularizerConfig("r2", weight, per_row=True)
+            f"R_2, weight {weight:g}, per point": RegularizerConfig("r2", weight)
             for weight in WEIGHTS[1:]
         },
-        "R_3, weight 0.003, per point": RegularizerConfig("r3", 0.003, per_row=True),
+        "R_3, weight 0.003, per point": RegularizerConfig("r3", 0.003),
     }
     rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
     smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (rows[0], rows[-1])

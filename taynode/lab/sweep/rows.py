@@ -4,19 +4,9 @@ A row holds the whole settings of its job, those that were left at their default
 to a job only if all settings agree. So a default that changes later neither orphans a row of a job
 that names the setting, nor passes a row off as the result of a job that it does not belong to.
 
-When settings get new names or meanings, old rows are upgraded as they are read. Raise `VERSION`,
-and add to `UPGRADES` a function that turns a row of the version before into one of today's:
-
-    def _from_1(row):
-        '''The default of `points` is 2, and unregularized runs have never used it.'''
-        regularizer = row["job"]["config"]["regularizer"]
-        if regularizer["name"] == "none":
-            regularizer["points"] = 2
-        return row
-
-    UPGRADES = {1: _from_1}
-
-A setting that a row lacks gets its default, unless an upgrade has set it before.
+When settings get new names or meanings, old rows are upgraded as they are read: raise `VERSION`,
+and add to `UPGRADES` a function that turns a row of the version before into one of today's. A
+setting that a row lacks gets its default, unless an upgrade has set it before.
 """
 
 import copy
@@ -29,8 +19,38 @@ from .plan import Job, job_from_dict
 
 Row = dict[str, Any]
 
-VERSION = 1
-UPGRADES: dict[int, Callable[[Row], Row]] = {}
+VERSION = 2
+OLD_MAX_STEPS = 512
+
+
+def _from_1(row: Row) -> Row:
+    """Settings whose names or defaults have changed since version 1 and that made no difference.
+
+    - "dopri5" in training was made as `unrolled_dopri5`, unless the adjoint was backsolve.
+    - The limit of steps was 512. No solve of a kept run has met it.
+    - A time per row is the default. Only the quadrature sampled of a joint batch has any.
+    """
+    config = row["job"]["config"]
+    training, regularizer = config["training"], config["regularizer"]
+    if training["solver"] == "dopri5" and training["adjoint"] != "backsolve":
+        training["solver"] = "unrolled_dopri5"
+    evaluations = [evaluation["solve"] for evaluation in row["job"]["evaluations"]]
+    for solve in (training, config["evaluation"], *evaluations):
+        if solve["max_steps"] == OLD_MAX_STEPS and not _has_failures(row):
+            solve["max_steps"] = 4096
+    drawn = regularizer["name"] != "none" and regularizer["quadrature"] == "sampled"
+    if not (drawn and config["joint"]):
+        regularizer["per_row"] = True
+    return row
+
+
+def _has_failures(row: Row) -> bool:
+    numbers = (row["row"], *row["evaluations"].values())
+    failed = (value for each in numbers for name, value in each.items() if name.endswith("failed"))
+    return row["state"] != "finished" or any(failed)
+
+
+UPGRADES: dict[int, Callable[[Row], Row]] = {1: _from_1}
 # What every row has, besides `redone`, which says why a run was begun anew, and `parameters`.
 PARTS = {
     "version",
