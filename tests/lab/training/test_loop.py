@@ -13,6 +13,7 @@ import pytest
 from taynode import lab
 from taynode.lab import Interrupted, TrainingFailed
 from taynode.lab.config import ConfigError, OptimizerConfig, RegularizerConfig, SolveConfig
+from taynode.lab.report.record import record_samples
 from taynode.lab.report.samples import read_samples
 from taynode.lab.training.build import make_solve
 from taynode.lab.training.running import data_order, Training
@@ -57,7 +58,7 @@ def finished(tmp_path_factory):
     """A run from beginning to end, and what was told on the way."""
     path = tmp_path_factory.mktemp("runs") / "finished"
     told = []
-    lab.train(smoke(), Tiny(), path, on_progress=told.append)
+    lab.train(smoke(), Tiny(), path, on_progress=told.append, on_finish=record_samples)
     return path, told
 
 
