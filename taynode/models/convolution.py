@@ -1,9 +1,10 @@
 """A convolution that stays fast inside loops on a CPU, together with all its derivatives.
 
-XLA has a fast convolution for CPUs, for operands whose axes are in one order: images `NHWC`,
-kernels `HWIO`. It rearranges others only outside of loops. JAX's derivatives of convolutions are
-such others, so the backward pass of a solver's loop falls back to code that is many times slower.
-Here the derivatives of a convolution are convolutions of the same kind, of rearranged operands.
+XLA's fast convolution for CPUs needs operands with their axes in one order: `NHWC` for images,
+`HWIO` for kernels. XLA rearranges other operands outside of loops only. JAX's derivatives of a
+convolution have other orders of axes, so the backward pass of a solver's loop falls back to code
+that is many times slower. Here the derivatives of a convolution are convolutions of the same kind,
+applied to rearranged operands.
 """
 
 from collections.abc import Sequence
@@ -16,20 +17,20 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive, primitives
 from jax.interpreters import ad, batching, mlir
 
-from ..taylor.registry import RULES
+from ..taylor import register_rule
 
 
 convolve_p = Primitive("convolve")
 
 
 def convolve(images: Any, kernel: Any, padding: Sequence[int]) -> Any:
-    """Convolve images with a kernel, as neural networks do: without turning it.
+    """Convolve images with a kernel, as neural networks do: without flipping the kernel.
 
     **Arguments:**
 
     - `images`: of shape `(num, height, width, channels in)`.
     - `kernel`: of shape `(height, width, channels in, channels out)`.
-    - `padding`: with how many zeros on each side, for height and width.
+    - `padding`: the number of zeros on each side, for height and width.
     """
     return convolve_p.bind(images, kernel, padding=tuple(padding))
 
@@ -46,13 +47,13 @@ def _plain(images: Any, kernel: Any, *, padding: tuple[int, ...]) -> Any:
 
 def _slope_of_images(ct: Any, images: Any, kernel: Any, *, padding: tuple[int, ...]) -> Any:
     del images
-    turned = jnp.swapaxes(kernel[::-1, ::-1], 2, 3)
-    return convolve(ct, turned, [n - 1 - p for n, p in zip(kernel.shape, padding, strict=False)])
+    flipped = jnp.swapaxes(kernel[::-1, ::-1], 2, 3)
+    return convolve(ct, flipped, [n - 1 - p for n, p in zip(kernel.shape, padding, strict=False)])
 
 
 def _slope_of_kernel(ct: Any, images: Any, kernel: Any, *, padding: tuple[int, ...]) -> Any:
     del kernel
-    # A sum over images: they take the place of channels, and channels that of images.
+    # The sum is over images, so images and channels change places.
     slope = convolve(jnp.swapaxes(images, 0, 3), jnp.transpose(ct, (1, 2, 0, 3)), padding)
     return jnp.transpose(slope, (1, 2, 0, 3))
 
@@ -76,4 +77,4 @@ convolve_p.def_impl(jax.jit(_plain, static_argnames="padding"))
 mlir.register_lowering(convolve_p, mlir.lower_fun(_plain, multiple_results=False))
 ad.defbilinear(convolve_p, _slope_of_images, _slope_of_kernel)
 batching.primitive_batchers[convolve_p] = _batched
-RULES[convolve_p] = RULES[primitives.conv_general_dilated_p]
+register_rule(convolve_p, primitives.conv_general_dilated_p)

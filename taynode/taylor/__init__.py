@@ -3,7 +3,7 @@
 from .curves import jet as jet
 from .custom import register_rule as register_rule
 from .errors import NoDerivativeError as NoDerivativeError
-from .expansions import (
+from .solution import (
     derivative_of_part as derivative_of_part,
     solution_derivatives as solution_derivatives,
     taylor_coefficients as taylor_coefficients,

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
+from jax.core import Tracer
 
 from . import rules as rules
-from .advance import Sweep
+from .expansion import Expansion
 from .program import is_inexact, Program
 from .series import cast, divide, instantiate, scale
 
@@ -29,9 +30,10 @@ def jet(
 
     - `fun`: the function.
     - `primals`: its positional arguments, a tuple or list of arrays or pytrees of arrays.
-    - `series`: for each argument the list of derivatives 1..K of the curve it moves on; for a
-        pytree argument either a list of K such pytrees, or a pytree whose leaves are lists of
-        length K.
+    - `series`: for each argument the list of derivatives 1..K of the curve on which it moves. For
+        a pytree argument either a list of K such pytrees, or a pytree whose leaves are lists of
+        length K. An integer or boolean array that moves is converted to floating point before it
+        is passed to `fun`. If all its terms are known to be zero, it stays what it is.
     - `factorial_scaled`: if False, `series` and the result are Taylor coefficients (derivatives
         divided by k!) instead of derivatives.
 
@@ -46,21 +48,24 @@ def jet(
                 f"`{name}` must be a tuple or list, one entry for each argument, got {argument!r}."
             )
     primals, series = tuple(primals), tuple(series)
-    leaves, treedef = jtu.tree_flatten(primals)
-    leaves = [jnp.asarray(leaf) if _is_numeric(leaf) else leaf for leaf in leaves]
     terms, order = _flatten_series(primals, series)
+    paths_and_leaves, treedef = jtu.tree_flatten_with_path(primals)
+    leaves = [
+        _as_moving(path, leaf, leaf_terms)
+        for (path, leaf), leaf_terms in zip(paths_and_leaves, terms, strict=True)
+    ]
 
     closed, out_shape = jax.make_jaxpr(fun, return_shape=True)(*treedef.unflatten(leaves))
-    moving = [is_inexact(leaf) for leaf in leaves]
-    sweep = Sweep(Program(closed, moving))
-    values: list[Any] = [[jnp.asarray(x) for x in sweep.advance(leaves)]]
+    active = [is_inexact(leaf) for leaf in leaves]
+    expansion = Expansion(Program(closed, active))
+    values: list[Any] = [[jnp.asarray(x) for x in expansion.advance(leaves)]]
     for k in range(1, order + 1):
         factor = math.factorial(k) if factorial_scaled else 1
         coefficients = [
-            divide(_as_term(term[k - 1], leaf, k), factor) if moves else None
-            for term, leaf, moves in zip(terms, leaves, moving, strict=True)
+            divide(_as_term(term[k - 1], leaf, k), factor) if is_active else None
+            for term, leaf, is_active in zip(terms, leaves, active, strict=True)
         ]
-        values.append([scale(r, factor) for r in sweep.advance(coefficients)])
+        values.append([scale(r, factor) for r in expansion.advance(coefficients)])
     out_tree = jtu.tree_structure(out_shape)
     avals = closed.out_avals
     series_out = [
@@ -70,12 +75,31 @@ def jet(
     return out_tree.unflatten(values[0]), out_tree.unflatten(series_out)
 
 
-def _is_numeric(leaf: Any) -> bool:
-    return isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic)
+def _as_moving(path: Any, leaf: Any, terms: list[Any]) -> Any:
+    """An argument as an array of a dtype in which it can move along its curve."""
+    if isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic):
+        leaf = jnp.asarray(leaf)
+    if is_inexact(leaf) or all(map(_is_known_zero, terms)):
+        return leaf
+    if not (jnp.issubdtype(leaf.dtype, jnp.integer) or leaf.dtype == bool):
+        raise TypeError(
+            f"`series` must be zero for `primals{jtu.keystr(path)}`: an array of {leaf.dtype} "
+            "cannot move along a curve."
+        )
+    if leaf.weak_type:
+        return 1.0 * leaf
+    inexact = [term for term in terms if is_inexact(jnp.asarray(term))]
+    return leaf.astype(jnp.result_type(*inexact) if inexact else float)
+
+
+def _is_known_zero(term: Any) -> bool:
+    if getattr(term, "dtype", None) == jax.dtypes.float0:
+        return True
+    return not isinstance(term, Tracer) and not np.any(term)
 
 
 def _as_term(term: Any, leaf: Any, k: int) -> Any:
-    """A given coefficient in the dtype of its argument; a scalar stands for a constant array."""
+    """A given term in the dtype and shape of its argument; a scalar is broadcast."""
     term = jnp.asarray(term)
     if term.shape not in ((), leaf.shape):
         raise ValueError(
@@ -90,7 +114,7 @@ def _as_term(term: Any, leaf: Any, k: int) -> Any:
 
 
 def _flatten_series(primals: tuple, series: tuple) -> tuple[list[list[Any]], int]:
-    """For each leaf of the arguments its list of terms, and how many terms there are."""
+    """Return the list of terms of each leaf of the arguments, and the length of these lists."""
     if len(primals) != len(series):
         raise ValueError(
             f"`series` must have an entry for each argument: got {len(series)} for {len(primals)}."

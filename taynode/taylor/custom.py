@@ -1,4 +1,4 @@
-"""Rules of one's own, for primitives and for functions."""
+"""Taylor rules that users register, for primitives and for functions."""
 
 import functools as ft
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ from .series import cast, instantiate, Series
 UserRule = Callable[..., Any]
 
 
-def register_rule(target: Any, rule: UserRule) -> Any:
+def register_rule(target: Any, rule: UserRule | Primitive) -> Any:
     """Give a primitive or a function its own Taylor rule.
 
-    Without one, everything with a JVP rule works already. A rule of one's own pays where a
-    recurrence is cheaper or more accurate than differentiating the first derivative, or where there
-    is no JVP rule at all.
+    Everything that has a JVP rule works without one. A Taylor rule is useful where a recurrence is
+    cheaper or more accurate than differentiating the first derivative, or where there is no JVP
+    rule at all.
 
     **Arguments:**
 
@@ -34,15 +34,17 @@ def register_rule(target: Any, rule: UserRule) -> Any:
         1 of the output, or a list with one for each output. `inputs[i][j]` is coefficient j of the
         i-th array, for j up to k; `outputs[i][j]` likewise, for j up to k - 1. Coefficients are
         derivatives divided by j!, and order 0 is computed by the target itself. `memory` is a
-        dictionary from integers to pytrees of arrays, empty at first, for what the rule wants to
-        find again at the next order; a rule may keep arrays nowhere else. `params` are those of the
-        primitive, none for a function.
+        dictionary from integers to pytrees of arrays, empty at first. It is kept from one order to
+        the next, and a rule may keep arrays nowhere else. `params` are the parameters of the
+        primitive; a function has none.
+        If the target is a primitive, `rule` may also be another primitive, whose rule is then used:
+        for example `jax.extend.core.primitives.dot_general_p` for a primitive that is bilinear.
 
     **Returns:**
 
-    What to use from now on: the primitive itself, or a new function that computes the same as the
-    one given and carries the rule with it, through `jit`, `vmap` and loops. (Under `jvp` and `grad`
-    *inside* the function that is expanded, the derivative of the original function is used.)
+    The primitive itself, or a new function that computes the same as the one given. The new
+    function keeps its rule under `jit`, `vmap` and inside loops. (Under `jvp` and `grad` *inside*
+    the function that is expanded, the derivative of the original function is used.)
 
     !!! example
 
@@ -57,6 +59,11 @@ def register_rule(target: Any, rule: UserRule) -> Any:
         ```
     """
     if isinstance(target, Primitive):
+        if isinstance(rule, Primitive):
+            if rule not in RULES:
+                raise ValueError(f"`rule` must be a primitive with a Taylor rule, got `{rule}`.")
+            RULES[target] = RULES[rule]
+            return target
 
         def step(equation, k, inputs, outputs, memory):
             with_params = ft.partial(rule, **equation.params)
@@ -66,11 +73,14 @@ def register_rule(target: Any, rule: UserRule) -> Any:
         return target
     if not callable(target):
         raise TypeError(f"`target` must be a JAX primitive or a function, got {target!r}.")
+    if not callable(rule):
+        raise TypeError(f"`rule` must be a function if `target` is one, got {rule!r}.")
 
     @ft.wraps(target)
     def with_rule(*args):
         closed, out_shape = jax.make_jaxpr(target, return_shape=True)(*args)
-        # What the function closes over is an operand too: it may be differentiated, or mapped over.
+        # Arrays that the function closes over are operands too: they may be differentiated or
+        # mapped over.
         jaxpr, consts = open_jaxpr(closed)
         num_consts = len(consts)
 
@@ -183,7 +193,7 @@ def _with_rule(equation, k, inputs, outputs, memory):
     num_consts = equation.params["num_consts"]
     if any(equation.active[:num_consts]):
         raise ValueError(
-            "A function with a rule of its own closes over something that moves along the curve. "
+            "A function with a rule of its own closes over an array that moves along the curve. "
             "Pass it as an argument, so that the rule can take account of it."
         )
     inputs, avals = inputs[num_consts:], equation.in_avals[num_consts:]

@@ -1,8 +1,10 @@
-"""A function's jaxpr, made ready for sweeping: flat, pruned, and split into fixed and moving parts.
+"""A function's jaxpr, prepared for its Taylor expansion.
 
-`jit`, `checkpoint` and other plain calls are inlined, variables become numbered slots, and
-equations nobody needs are dropped. A slot is *active* if it moves along the curve; everything else
-is evaluated once, at order 0.
+`jit` and other plain calls are inlined, variables become numbered slots, and equations that no
+output needs are dropped.
+
+A slot is *active* if its value moves along the curve. A slot is *expanded* if it is active and an
+output needs its coefficients above order 0. Everything else is evaluated once, at order 0.
 """
 
 import functools as ft
@@ -32,40 +34,48 @@ class Equation:
         origin: "Equation | None" = None,
     ):
         self.eqn = eqn
-        # Where it comes from, for messages: the calls it was inlined from, innermost first, and
-        # the equation that it is part of the derivative of.
+        # For messages: the calls that the equation was inlined from, innermost first, and the
+        # equation whose derivative it is a part of.
         self.callers = tuple(callers)
         self.origin = origin
         self.primitive = eqn.primitive
         self.params = eqn.params
         self.inputs = tuple(inputs)
         self.outputs: tuple[int, ...] = ()
+        # Positions of the outputs that are expanded; the program sets them when it is complete.
+        self.expanded_outputs: tuple[int, ...] = ()
         self.active = tuple(active)
         self.in_avals = [v.aval for v in eqn.invars]
         self.out_avals = [v.aval for v in eqn.outvars]
         self._derived: dict[str, Any] = {}
 
     def derive(self, name: str, build: Callable[[], T]) -> T:
-        """What a rule derives from the static facts, such as the program of a loop, built once."""
+        """Return what a rule derives from static facts, such as a loop's program, built once."""
         if name not in self._derived:
             self._derived[name] = build()
         return self._derived[name]
 
     @ft.cached_property
     def rule(self) -> Rule:
-        """The rule registered for the primitive, or else its derivative rule in JAX."""
+        """The rule of the primitive; without one of its own, the rule that uses its JVP rule."""
         return RULES.get(self.primitive) or RULES[ANY]
 
     @ft.cached_property
     def output_activity(self) -> list[bool]:
-        """Which outputs move along the curve."""
+        """Which outputs are active."""
         if not any(self.active) or self.primitive in ZERO_DERIVATIVE:
             return [False] * len(self.out_avals)
-        moving = [is_inexact(aval) for aval in self.out_avals]
+        inexact = [is_inexact(aval) for aval in self.out_avals]
         if self.rule.activity is None:
-            return moving
+            return inexact
         precise = self.rule.activity(self)
-        return [a and b for a, b in zip(moving, precise, strict=True)]
+        return [a and b for a, b in zip(inexact, precise, strict=True)]
+
+    @property
+    def expanded_inputs(self) -> list[bool]:
+        """Which inputs the expanded outputs read above order 0."""
+        rule = self.rule.expanded_inputs
+        return list(self.active) if rule is None else rule(self)
 
     def bind(self, *values: Any, **changes: Any) -> list[Any]:
         """Apply the primitive itself; `changes` override its parameters."""
@@ -77,16 +87,15 @@ class Program:
 
     **Arguments:**
 
-    - `jaxpr`: what to evaluate, with its constants.
-    - `active`: which of the inputs move.
-    - `known`: indices of outputs whose series the caller supplies; they become further inputs, all
-        of them active if inexact, and the equations that would compute them are dropped.
+    - `jaxpr`: the jaxpr, closed or without constants.
+    - `active`: which of its inputs are active.
+    - `known`: indices of outputs whose series the caller supplies. They become further inputs,
+        active if they are inexact, and the equations that would compute them are dropped.
     - `wanted`: indices of the outputs to keep; all by default.
-    - `moving`: indices of the outputs (among those kept) that are needed above order 0; all by
-        default.
-    - `origin`: the equation of another program that this one is the derivative of, for messages.
-    - `effects`: whether side effects happen. They should not where the same values were computed
-        before, with theirs.
+    - `expand`: indices of the outputs (among those kept) to expand; all by default.
+    - `origin`: the equation whose derivative this program is, for messages.
+    - `effects`: whether side effects happen. Pass `False` for a program that computes values again,
+        since their effects have happened already.
     """
 
     def __init__(
@@ -96,7 +105,7 @@ class Program:
         *,
         known: Sequence[int] = (),
         wanted: Sequence[int] | None = None,
-        moving: Sequence[int] | None = None,
+        expand: Sequence[int] | None = None,
         origin: Equation | None = None,
         effects: bool = True,
     ):
@@ -125,8 +134,7 @@ class Program:
                 supplied[var] = slot
         outputs = self._inline(jaxpr, env, supplied)
         self.outputs = outputs if wanted is None else [outputs[i] for i in wanted]
-        every = range(len(self.outputs))
-        self.moving_outputs = set(every if moving is None else moving)
+        self.expanded_outputs = set(range(len(self.outputs)) if expand is None else expand)
         self._prune()
 
     def _new_slot(self, aval: Any, active: bool) -> int:
@@ -188,34 +196,34 @@ class Program:
         return slots
 
     def _prune(self) -> None:
-        """Keep what the outputs need, and tell what they need above order 0."""
+        """Keep the equations that the outputs need, and decide which of them are expanded."""
         needed = set(self.outputs)
-        moving = [self.outputs[i] for i in self.moving_outputs]
-        needed_above = {slot for slot in moving if self.active[slot]}
+        expanded = {self.outputs[i] for i in self.expanded_outputs}
+        expanded = {slot for slot in expanded if self.active[slot]}
         kept = []
         for equation in reversed(self.equations):
-            above = any(slot in needed_above for slot in equation.outputs)
+            equation.expanded_outputs = tuple(
+                i for i, slot in enumerate(equation.outputs) if slot in expanded
+            )
             effects = self.effects and equation.eqn.effects
-            if not (above or effects or needed.intersection(equation.outputs)):
+            if not (effects or needed.intersection(equation.outputs)):
                 continue
             kept.append(equation)
             needed.update(equation.inputs)
-            if above:
-                needed_above.update(s for s in equation.inputs if self.active[s])
+            if equation.expanded_outputs:
+                reads = zip(equation.inputs, equation.expanded_inputs, strict=True)
+                expanded.update(slot for slot, is_read in reads if is_read)
         self.equations = kept[::-1]
-        # Equations that go on above order 0, by position.
-        self.moving = [
-            i for i, e in enumerate(self.equations) if not needed_above.isdisjoint(e.outputs)
-        ]
-        # Inputs whose coefficients above order 0 are read.
-        self.moving_inputs = [slot in needed_above for slot in self.inputs]
+        # Positions of the equations that are advanced above order 0.
+        self.expanded = [i for i, e in enumerate(self.equations) if e.expanded_outputs]
+        self.expanded_inputs = [slot in expanded for slot in self.inputs]
         self.constants = {s: v for s, v in self.constants.items() if s in needed}
 
     @ft.cached_property
     def remembered(self) -> list[int]:
         """The slots whose lower orders are read again when a higher order is computed."""
         slots: set[int] = set()
-        for i in self.moving:
+        for i in self.expanded:
             equation = self.equations[i]
             if equation.rule.linear(equation):
                 slots.update(s for s in equation.inputs if not self.active[s])
@@ -225,7 +233,7 @@ class Program:
         return sorted(slots - self.constants.keys())
 
     def fixed_by(self, inputs: Sequence[int]) -> list[int]:
-        """Equations (by position) that depend on nothing but constants and these input slots."""
+        """Positions of the equations that depend on constants and these input slots alone."""
         fixed = {*inputs, *self.constants}
         positions = []
         for i, equation in enumerate(self.equations):
@@ -237,7 +245,7 @@ class Program:
 
     @property
     def output_activity(self) -> list[bool]:
-        """Which outputs move."""
+        """Which outputs are active."""
         return [self.active[slot] for slot in self.outputs]
 
 

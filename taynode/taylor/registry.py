@@ -1,4 +1,4 @@
-"""Which rule advances which primitive, and how a rule of one's own is registered."""
+"""Which rule advances which primitive."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -12,36 +12,41 @@ class Rule:
     """How the outputs of one equation gain their next coefficient.
 
     - `step(equation, k, inputs, outputs, memory)` returns coefficient k of each output, an array or
-        `None` for a structural zero. `inputs` and `outputs` are `Series`, known up to order k and
-        k - 1. All state lives in `memory`, a dictionary of pytrees that is empty at first: inside
-        `scan` and `cond` each order is traced anew, and only what is in `memory` is carried over.
-    - `linear(equation)`: whether order k reads nothing of lower orders but constants. Loops then
-        need not store the operands.
-    - `owns_primal`: `step` is called for k = 0 too. Otherwise order 0 is the primitive itself.
-    - `activity(equation)`: which outputs move. By default each inexact output of an equation with a
-        moving input.
+        `None` for a structural zero. `inputs` and `outputs` are `Series`, known up to orders k and
+        k - 1. `memory` is a dictionary of pytrees, empty at first. A rule keeps all its state
+        there: inside `scan` and `cond` each order is traced on its own, and only `memory` is
+        carried from one order to the next.
+    - `linear(equation)`: whether order k reads nothing of lower orders but constants. Loops do not
+        store the operands of such an equation.
+    - `owns_primal`: whether `step` is called for k = 0 too. If not, order 0 is the primitive
+        itself.
+    - `activity(equation)`: which outputs are active. By default, these are all inexact outputs of
+        an equation with an active input.
+    - `expanded_inputs(equation)`: which inputs are read above order 0 by the outputs that are
+        expanded. By default, these are all active inputs.
     """
 
     step: Callable[..., Sequence[Any]]
     linear: Callable[[Any], bool] = lambda equation: False
     owns_primal: bool = False
     activity: Callable[[Any], Sequence[bool]] | None = None
+    expanded_inputs: Callable[[Any], list[bool]] | None = None
 
 
 RULES: dict[Primitive, Rule] = {}
 
-# Stands for every primitive that has no rule of its own.
+# The key of the rule for every primitive that has no rule of its own.
 ANY = Primitive("any")
 
-# Primitives whose outputs do not move whatever their inputs do.
+# Primitives whose outputs are constant along any curve.
 ZERO_DERIVATIVE: set[Primitive] = set()
 
-# Primitives that only wrap a jaxpr, by the name of the parameter that holds it.
+# Primitives that only call a jaxpr, with the name of the parameter that holds it.
 INLINED: dict[Primitive, str] = {}
 
 
 def rule_for(*primitives: Primitive, **options: Any) -> Callable[[Callable], Callable]:
-    """Decorator: the function is the `step` of a `Rule` for each of the primitives."""
+    """Decorator that makes a function the `step` of a `Rule` for each of the primitives."""
 
     def register(step):
         for primitive in primitives:

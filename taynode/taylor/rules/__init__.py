@@ -1,8 +1,9 @@
-"""Importing this package registers every rule. One file a family of primitives."""
+"""Importing this package registers every rule. Each file holds one family of primitives."""
 
 from . import (
     arithmetic as arithmetic,
     calls as calls,
+    checkpoint as checkpoint,
     control_flow as control_flow,
     derived as derived,
     elementwise as elementwise,

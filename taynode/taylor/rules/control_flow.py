@@ -1,12 +1,12 @@
 """Branches and loops. The primal decides which branch is taken and how often a loop runs.
 
-- `cond` and `switch`: one conditional per order. What a branch must remember of lower orders leaves
-  it as an output, and enters it again at the next order, as JAX does for reverse mode.
-- `scan`: one scan per order, over the stacked values that the body remembers of lower orders; as
-  much memory as the reverse pass of the scan needs anyway. Nothing is computed twice, and what does
-  not change from one iteration to the next is computed once, outside.
-- `while`: the number of iterations is not known while tracing, so nothing can be stored: order k
-  runs the loop with all orders up to k. K derivatives cost K (K + 1) / 2 sweeps of the body.
+- `cond` and `switch`: one conditional per order. The records of a branch are outputs of this
+  conditional and inputs of the next one, as in JAX's reverse mode.
+- `scan`: one scan per order, over the stacked records of the lower orders. They take as much memory
+  as the reverse pass of the scan needs anyway. Nothing is computed twice, and what does not change
+  from one iteration to the next is computed once, outside.
+- `while`: the number of iterations is not known while tracing, so no records can be stored. Order k
+  runs the loop with all orders up to k. K derivatives evaluate the body K (K + 1) / 2 times.
 """
 
 from collections.abc import Sequence
@@ -20,25 +20,30 @@ from jax.core import eval_jaxpr
 from jax.extend.core import primitives as p
 from jax.interpreters.ad import zeros_like_aval
 
-from ..advance import Sweep
+from ..expansion import Expansion
 from ..jaxprs import open_jaxpr, scan_lengths
 from ..program import Equation, Program
 from ..registry import rule_for
 from ..series import instantiate, Series
 
 
-# Key of the one thing that a loop keeps beside the records of its orders.
+# The key, in a scan's memory, of the values that no iteration changes; records have their order.
 _SHARED = -1
 
 
-def _instantiate_all(coefficients, avals):
-    return [instantiate(x, aval) for x, aval in zip(coefficients, avals, strict=True)]
+def _select(coefficients, avals, wanted):
+    """The wanted coefficients, structural zeros as arrays."""
+    return [
+        instantiate(x, aval)
+        for x, aval, want in zip(coefficients, avals, wanted, strict=True)
+        if want
+    ]
 
 
-def _spread(active, values):
-    """`values` at the places that are active, None elsewhere."""
+def _spread(wanted, values):
+    """The inverse of `_select`: `values` at the wanted places, `None` elsewhere."""
     values = iter(values)
-    return [next(values) if moves else None for moves in active]
+    return [next(values) if want else None for want in wanted]
 
 
 # --- cond and switch
@@ -60,17 +65,18 @@ def _cond_activity(equation):
 def _cond(equation, k, inputs, outputs, memory):
     index, *operands = inputs
     branches = _branches(equation)
-    moving = [i for i, moves in enumerate(equation.output_activity) if k == 0 or moves]
-    avals = [equation.out_avals[i] for i in moving]
-    records = [memory[j] for j in range(k)]
+    gives = [k == 0 or active for active in equation.output_activity]
 
     def run(which):
-        shared = dict(zip(branches[which].inputs, operands, strict=True))
-        sweep = Sweep.restore(branches[which], [record[which] for record in records], shared)
-        values = sweep.advance([None] * len(operands))
-        return _instantiate_all([values[i] for i in moving], avals), sweep.record()
+        branch = branches[which]
+        records = [memory[j][which] for j in range(k)]
+        expansion = Expansion.restore(
+            branch, records, dict(zip(branch.inputs, operands, strict=True))
+        )
+        values = _select(expansion.advance(), equation.out_avals, gives)
+        return values, expansion.record()
 
-    # Each branch must return the records of all: its own, and zeros in place of the others'.
+    # Each branch must return the records of all: its own, and zeros for the other branches.
     types = [_types(lambda which=which: run(which)[1]) for which in range(len(branches))]
 
     def branch(which):
@@ -82,13 +88,11 @@ def _cond(equation, k, inputs, outputs, memory):
         return fun
 
     values, memory[k] = lax.switch(index[0], [branch(i) for i in range(len(branches))])
-    if k == 0:
-        return values
-    return _spread(equation.output_activity, values)
+    return _spread(gives, values)
 
 
 def _types(fun):
-    """The types of what a function returns, as a pytree, without evaluating it."""
+    """The types of a function's results, as a pytree, without evaluating the function."""
     types = []
     jax.eval_shape(lambda: types.append(jtu.tree_map(jax.typeof, fun())))
     return types[0]
@@ -97,32 +101,35 @@ def _types(fun):
 # --- scan
 
 
+def _with_active_carry(build, carried):
+    """The body of a loop, and which of its carried values are active.
+
+    A carried value is active if it is so at the start, or if the body makes it so.
+    """
+    while True:
+        body = build(carried)
+        computed = body.output_activity[: len(carried)]
+        grown = [a or b for a, b in zip(carried, computed, strict=True)]
+        if grown == carried:
+            return body, carried
+        carried = grown
+
+
 class _Scan:
     """The static facts of one scan."""
 
     def __init__(self, params: dict[str, Any], active: Sequence[bool]):
         self.num_consts, self.num_carry = scan_lengths(params)
         self.options = {name: params[name] for name in ("length", "reverse", "unroll")}
-        # A carry moves if it moves at the start, or is made to move by the body.
-        active = list(active)
-        while True:
-            self.body = Program(params["jaxpr"], active)
-            outputs = self.body.output_activity
-            carried = [
-                a or b
-                for a, b in zip(
-                    self.consts_carry_xs(active)[1], outputs[: self.num_carry], strict=False
-                )
-            ]
-            if carried == self.consts_carry_xs(active)[1]:
-                break
-            active[self.num_consts : self.num_consts + self.num_carry] = carried
-        self.active = active
-        # Outputs as the body's types have them; a carry moves even where the last body resets it.
-        self.output_activity = carried + outputs[self.num_carry :]
+        consts, carried, self.active_xs = self.consts_carry_xs(list(active))
+        self.body, self.active_carry = _with_active_carry(
+            lambda carried: Program(params["jaxpr"], consts + carried + self.active_xs), carried
+        )
+        # A carry is active even where the last iteration resets it.
+        self.output_activity = self.active_carry + self.body.output_activity[self.num_carry :]
 
     def consts_carry_xs(self, values):
-        """Split what goes with the inputs of the body."""
+        """Split a list that has an entry for each input of the body."""
         middle = self.num_consts + self.num_carry
         return values[: self.num_consts], values[self.num_consts : middle], values[middle:]
 
@@ -138,8 +145,8 @@ def _scan(equation, k, inputs, outputs, memory):
     consts, init, xs = scan.consts_carry_xs(inputs)
     slots, _, _ = scan.consts_carry_xs(body.inputs)
 
-    # What no iteration changes is known outside: the constants at all orders, and what follows
-    # from those that do not move, such as the transpose of a weight matrix.
+    # No iteration changes the constants, nor the values computed from those that are not active,
+    # such as the transpose of a weight matrix.
     shared = dict(zip(slots, consts, strict=True))
     fixed = body.fixed_by([slot for slot in slots if not body.active[slot]])
     if k == 0:
@@ -147,38 +154,26 @@ def _scan(equation, k, inputs, outputs, memory):
     for slot, value in memory[_SHARED].items():
         shared[slot] = Series([value], constant=True)
 
-    _, carry_active, xs_active = scan.consts_carry_xs(scan.active)
-    takes_carry = [k == 0 or moves for moves in carry_active]
-    takes_x = [k == 0 or moves for moves in xs_active]
-    gives = [k == 0 or moves for moves in scan.output_activity]
+    takes_carry = [k == 0 or active for active in scan.active_carry]
+    takes_x = [k == 0 or active for active in scan.active_xs]
+    gives = [k == 0 or active for active in scan.output_activity]
     out_avals = [body.avals[slot] for slot in body.outputs]
 
     def step(carry, slices):
         x, records = slices
-        sweep = Sweep.restore(body, records, shared)
+        expansion = Expansion.restore(body, records, shared)
         inner = [None] * scan.num_consts + _spread(takes_carry, carry) + _spread(takes_x, x)
-        values = _instantiate_or_skip(sweep.advance(inner), out_avals, gives)
-        new_carry = [v for v, take in zip(values[:num_carry], takes_carry, strict=True) if take]
-        return new_carry, ([v for v in values[num_carry:] if v is not None], sweep.record())
+        values = expansion.advance(inner)
+        new_carry = _select(values[:num_carry], out_avals[:num_carry], takes_carry)
+        ys = _select(values[num_carry:], out_avals[num_carry:], gives[num_carry:])
+        return new_carry, (ys, expansion.record())
 
-    start = [
-        instantiate(u[k], aval)
-        for u, aval, take in zip(
-            init, scan.consts_carry_xs(equation.in_avals)[1], takes_carry, strict=True
-        )
-        if take
-    ]
+    _, carry_avals, _ = scan.consts_carry_xs(equation.in_avals)
+    start = _select([u[k] for u in init], carry_avals, takes_carry)
     slices = [u[k] for u, take in zip(xs, takes_x, strict=True) if take]
     records = [memory[j] for j in range(k)]
     carry, (ys, memory[k]) = lax.scan(step, start, (slices, records), **scan.options)
     return _spread(takes_carry, carry) + _spread(gives[num_carry:], ys)
-
-
-def _instantiate_or_skip(values, avals, wanted):
-    return [
-        instantiate(v, aval) if want else None
-        for v, aval, want in zip(values, avals, wanted, strict=True)
-    ]
 
 
 def _evaluate_fixed(program: Program, positions, shared) -> dict[int, Any]:
@@ -202,18 +197,14 @@ class _While:
         self.cond = params["cond_jaxpr"]
         self.num_cond, self.num_body = params["cond_nconsts"], params["body_nconsts"]
         _, consts, carried = self.split(list(active))
-        while True:
-            # Effects have happened at order 0, which is the primitive itself.
-            self.body = Program(params["body_jaxpr"], consts + carried, effects=False)
-            moved = [a or b for a, b in zip(carried, self.body.output_activity, strict=True)]
-            if moved == carried:
-                break
-            carried = moved
-        self.carried = carried
+        # Effects have happened at order 0, which is the primitive itself.
+        self.body, self.active_carry = _with_active_carry(
+            lambda carried: Program(params["body_jaxpr"], consts + carried, effects=False), carried
+        )
         self.cond_is_batched = bool(open_jaxpr(self.cond)[0].outvars[0].aval.shape)
 
     def split(self, values):
-        """Split what goes with the inputs: constants of the condition, of the body, the carry."""
+        """Split a list of all inputs: constants of the condition, those of the body, the carry."""
         middle = self.num_cond + self.num_body
         return values[: self.num_cond], values[self.num_cond : middle], values[middle:]
 
@@ -222,7 +213,7 @@ def _while_of(equation: Equation) -> _While:
     return equation.derive("while", lambda: _While(equation.params, equation.active))
 
 
-@rule_for(p.while_p, activity=lambda equation: _while_of(equation).carried)
+@rule_for(p.while_p, activity=lambda equation: _while_of(equation).active_carry)
 def _while(equation, k, inputs, outputs, memory):
     loop = _while_of(equation)
     cond_consts, body_consts, init = loop.split(inputs)
@@ -234,7 +225,7 @@ def _while(equation, k, inputs, outputs, memory):
         return [c[j] if j < len(c) else None for c in carry]
 
     def going(carry):
-        # Under vmap each element of the batch has its own say.
+        # Under vmap each element of the batch has a condition of its own.
         (value,) = eval_jaxpr(
             *open_jaxpr(loop.cond), *(u[0] for u in cond_consts), *at_order(carry, 0)
         )
@@ -245,16 +236,17 @@ def _while(equation, k, inputs, outputs, memory):
         return jtu.tree_map(lambda new, old: _where(goes_on, new, old), step(carry), carry)
 
     def step(carry):
-        sweep = Sweep(loop.body, shared)
-        orders_out = [sweep.advance([None] * loop.num_body + at_order(carry, j)) for j in orders]
+        expansion = Expansion(loop.body, shared)
+        consts = [None] * loop.num_body
+        results = [expansion.advance(consts + at_order(carry, j)) for j in orders]
         return [
-            [instantiate(orders_out[j][i], aval) for j in range(len(carry[i]))]
+            [instantiate(results[j][i], aval) for j in range(len(carry[i]))]
             for i, aval in enumerate(carry_avals)
         ]
 
     start = [
-        [instantiate(u[j], aval) for j in orders] if moves else [u[0]]
-        for u, aval, moves in zip(init, carry_avals, loop.carried, strict=True)
+        [instantiate(u[j], aval) for j in orders] if active else [u[0]]
+        for u, aval, active in zip(init, carry_avals, loop.active_carry, strict=True)
     ]
     batched = loop.cond_is_batched
     final = lax.while_loop(

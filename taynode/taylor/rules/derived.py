@@ -1,12 +1,11 @@
 """Rules that follow from a first derivative.
 
-If y = f(x) and y' = g(x, y, x'), then `k y_[k] = g_[k-1]`: sweeping g one order behind gives the
-next coefficient of y. In g the value y is an input, so nothing of f is computed again and the
-recursion is well founded. Two sources of g:
+If y = f(x) and y' = g(x, y, x'), then `k y_[k] = g_[k-1]`: coefficient k - 1 of g gives coefficient
+k of y. The value y is an input of g, so nothing of f is computed again. There are two sources of g:
 
-- JAX's own JVP rule of the primitive, whatever it is. This is how primitives without a rule of
-  their own and `custom_jvp` functions are handled, and why the conventions of their authors, such
-  as the derivative of relu at 0, hold at every order.
+- JAX's JVP rule of the primitive. It serves primitives without a rule of their own and `custom_jvp`
+  functions. The conventions of their authors, such as the derivative of relu at 0, thus hold at
+  every order.
 - a formula for dy/dx in terms of x and y, for elementwise functions.
 """
 
@@ -15,42 +14,48 @@ from typing import Any
 
 import jax
 
-from ..advance import Sweep
 from ..errors import no_derivative
+from ..expansion import Expansion
 from ..program import Equation, is_inexact, Program
 from ..registry import ANY, Rule, RULES
 from ..series import divide, instantiate, scale
 
 
 def _from_jvp(equation: Equation) -> Program:
-    """The tangent of an equation as a program of (values, tangents, outputs)."""
+    """Return the tangent of an equation as a program of (values, tangents, outputs)."""
     active = equation.active
-    moving_avals = [a for a, moves in zip(equation.in_avals, active, strict=True) if moves]
+    active_avals = [a for a, is_active in zip(equation.in_avals, active, strict=True) if is_active]
     outputs = [i for i, aval in enumerate(equation.out_avals) if is_inexact(aval)]
     num_outputs = len(equation.out_avals)
 
     def tangent(values, tangents):
-        def fun(*moving):
-            moving = iter(moving)
-            merged = [next(moving) if moves else x for x, moves in zip(values, active, strict=True)]
-            return equation.bind(*merged)
+        def fun(*varied):
+            return equation.bind(*_merge(active, varied, values))
 
-        moving = [x for x, moves in zip(values, active, strict=True) if moves]
-        primals_out, tangents_out = jax.jvp(fun, tuple(moving), tuple(tangents))
+        varied = [x for x, is_active in zip(values, active, strict=True) if is_active]
+        primals_out, tangents_out = jax.jvp(fun, tuple(varied), tuple(tangents))
         return primals_out, [tangents_out[i] for i in outputs]
 
     try:
-        closed = jax.make_jaxpr(tangent)(list(equation.in_avals), moving_avals)
+        closed = jax.make_jaxpr(tangent)(list(equation.in_avals), active_avals)
     except Exception as error:
         raise no_derivative(equation, error) from error
     return Program(
         closed,
-        list(active) + [True] * len(moving_avals),
+        list(active) + [True] * len(active_avals),
         known=range(num_outputs),
         wanted=range(num_outputs, num_outputs + len(outputs)),
         origin=equation,
         effects=False,
     )
+
+
+def _merge(active, of_active, of_all):
+    """The next of `of_active` where active, else the entry of `of_all`."""
+    of_active = iter(of_active)
+    return [
+        next(of_active) if is_active else x for is_active, x in zip(active, of_all, strict=True)
+    ]
 
 
 def _is_linear(equation: Equation, program: Program) -> bool:
@@ -59,10 +64,8 @@ def _is_linear(equation: Equation, program: Program) -> bool:
         return False
     (inner,) = program.equations
     num_values = len(equation.in_avals)
-    values, tangents = program.inputs[:num_values], iter(program.inputs[num_values:])
-    expected = [
-        next(tangents) if moves else x for x, moves in zip(values, equation.active, strict=True)
-    ]
+    values, tangents = program.inputs[:num_values], program.inputs[num_values:]
+    expected = _merge(equation.active, tangents, values)
     return (
         inner.primitive is equation.primitive
         and list(inner.inputs) == expected
@@ -72,10 +75,10 @@ def _is_linear(equation: Equation, program: Program) -> bool:
 
 
 def _operands(equation: Equation, k: int, inputs: list[Any]) -> list[Any]:
-    """Coefficient k of what moves, the value of what does not."""
+    """Coefficient k of active inputs, the values of the others."""
     return [
-        instantiate(u[k], aval) if moves else u[0]
-        for u, aval, moves in zip(inputs, equation.in_avals, equation.active, strict=True)
+        instantiate(u[k], aval) if is_active else u[0]
+        for u, aval, is_active in zip(inputs, equation.in_avals, equation.active, strict=True)
     ]
 
 
@@ -90,12 +93,12 @@ def _step(build: Callable[[Equation], Program]):
         shared |= dict(zip(slots[len(slots) - num_outputs :], outputs, strict=True))
         tangents = [
             instantiate(u[1], aval) if k == 1 else scale(u[k], k)
-            for u, aval, moves in zip(inputs, equation.in_avals, equation.active, strict=True)
-            if moves
+            for u, aval, is_active in zip(inputs, equation.in_avals, equation.active, strict=True)
+            if is_active
         ]
-        sweep = Sweep.restore(program, [memory[j] for j in range(1, k)], shared)
-        rates = sweep.advance([None] * num_values + tangents + [None] * num_outputs)
-        memory[k] = sweep.record()
+        expansion = Expansion.restore(program, [memory[j] for j in range(1, k)], shared)
+        rates = expansion.advance([None] * num_values + tangents + [None] * num_outputs)
+        memory[k] = expansion.record()
         rates = iter(rates)
         return [divide(next(rates), k) if is_inexact(aval) else None for aval in equation.out_avals]
 
@@ -106,9 +109,9 @@ RULES[ANY] = Rule(_step(_from_jvp))
 
 
 def from_derivative(slope: Callable[..., Any]) -> Rule:
-    """The rule of an elementwise function y of x from its derivative.
+    """Return the rule of an elementwise function y of x from its derivative.
 
-    `slope(x, y)` is dy/dx; if the function has further, constant arguments, `slope(x, *rest, y)`.
+    `slope(x, y)` is dy/dx. With further, constant arguments it is `slope(x, *rest, y)`.
     """
 
     def build(equation):

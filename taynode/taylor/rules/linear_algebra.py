@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import primitives as p
 
-from ..advance import Sweep
+from ..expansion import Expansion
 from ..program import Equation, Program
 from ..registry import ANY, rule_for, RULES
 from ..series import add, instantiate, subtract
@@ -68,14 +68,14 @@ def _linear_solve(equation, k, inputs, outputs, memory):
 def _product_without_last(equation, k, consts, x, memory):
     """Coefficient k of A x with x_[k] taken as zero.
 
-    A sweep of the product stands at order k - 2; its order k - 1 can be completed only now that
-    x_[k-1] is known.
+    The expansion of the product is recorded up to order k - 2. Its order k - 1 is completed here,
+    since x_[k-1] is known only now.
     """
     active = (*equation.active[: len(consts)], *(True for _ in x))
     program = equation.derive("matvec", lambda: Program(equation.params["jaxprs"].matvec, active))
     shared = dict(zip(program.inputs, consts, strict=False))
-    sweep = Sweep.restore(program, [memory[j] for j in range(k - 1)], shared)
+    expansion = Expansion.restore(program, [memory[j] for j in range(k - 1)], shared)
     given = [None] * len(consts)
-    sweep.advance(given + [y[k - 1] for y in x])
-    memory[k - 1] = sweep.record()
-    return sweep.advance(given + [None] * len(x))
+    expansion.advance(given + [y[k - 1] for y in x])
+    memory[k - 1] = expansion.record()
+    return expansion.advance(given + [None] * len(x))

@@ -1,7 +1,7 @@
 """Evaluate a program on series, one order at a time.
 
-Each call of `Sweep.advance` computes one new coefficient of every slot from the coefficients that
-are there already. Nothing of a lower order is computed again.
+Each call of `Expansion.advance` computes one new coefficient of every slot from the coefficients
+that are known already. It computes nothing of a lower order again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,16 @@ from .program import Program
 from .series import Coefficient, Series
 
 
-class Sweep:
-    """The state of an evaluation: the coefficients of all slots, and what the rules remember.
+class Expansion:
+    """The Taylor expansion of a program, as far as it is known.
 
-    `shared` gives the series of slots that the caller keeps: inputs that are known beforehand, or
-    values that were computed outside a loop.
+    It holds the coefficients of all slots, and the memories of the rules.
+
+    **Arguments:**
+
+    - `program`: the program to expand.
+    - `shared`: the series of those slots that the caller computes. These are inputs of the program,
+        or values that do not change from one iteration of a loop to the next.
     """
 
     def __init__(self, program: Program, shared: Mapping[int, Series] | None = None):
@@ -30,21 +35,29 @@ class Sweep:
         self.memories: list[dict[int, Any]] = [{} for _ in program.equations]
         self._restored: list[dict[int, Any]] = [{} for _ in program.equations]
 
-    def advance(self, inputs: Sequence[Coefficient]) -> list[Coefficient]:
-        """Take the next coefficient of each input, return that of each output.
+    def advance(self, inputs: Sequence[Coefficient] | None = None) -> list[Coefficient]:
+        """Compute the next coefficient of each output.
 
-        Constant inputs have their value at order 0 and `None` above; what is given for a shared
-        input is ignored. Outputs that are not needed above order 0 are `None` there.
+        **Arguments:**
+
+        - `inputs`: the next coefficient of each input: for a constant its value at order 0 and
+            `None` above, for a shared input anything. May be left out if all inputs are shared.
+
+        **Returns:**
+
+        A list with a coefficient for each output. Above order 0 it is `None` for outputs that the
+        program does not expand.
         """
         self.order += 1
         k, program = self.order, self.program
-        for slot, value in zip(program.inputs, inputs, strict=True):
-            if slot not in self.shared and (k == 0 or program.active[slot]):
-                self.series[slot][self.order] = value
-        for i in range(len(program.equations)) if k == 0 else program.moving:
+        if inputs is not None:
+            for slot, value in zip(program.inputs, inputs, strict=True):
+                if slot not in self.shared and (k == 0 or program.active[slot]):
+                    self.series[slot][k] = value
+        for i in range(len(program.equations)) if k == 0 else program.expanded:
             self._advance_equation(i, k)
         return [
-            self.series[slot][k] if k == 0 or i in program.moving_outputs else None
+            self.series[slot][k] if k == 0 or i in program.expanded_outputs else None
             for i, slot in enumerate(program.outputs)
         ]
 
@@ -64,7 +77,7 @@ class Sweep:
                 series[k] = value
 
     def record(self) -> tuple[dict[int, Any], list[dict[int, Any]]]:
-        """What this order added, as a pytree: enough for `restore` to go on from."""
+        """Return what this order added, as a pytree from which `restore` can go on."""
         k = self.order
         coefficients = {
             slot: self.series[slot][k]
@@ -80,14 +93,14 @@ class Sweep:
     @classmethod
     def restore(
         cls, program: Program, records: Sequence[Any], shared: Mapping[int, Series] | None = None
-    ) -> "Sweep":
-        """A sweep that stands where the last of the records was made."""
-        sweep = cls(program, shared)
+    ) -> "Expansion":
+        """Return the expansion that made these records, one for each order so far."""
+        expansion = cls(program, shared)
         for coefficients, added in records:
-            sweep.order += 1
+            expansion.order += 1
             for slot, value in coefficients.items():
-                sweep.series[slot][sweep.order] = value
-            for memory, new in zip(sweep.memories, added, strict=True):
+                expansion.series[slot][expansion.order] = value
+            for memory, new in zip(expansion.memories, added, strict=True):
                 memory.update(new)
-        sweep._restored = [dict(memory) for memory in sweep.memories]
-        return sweep
+        expansion._restored = [dict(memory) for memory in expansion.memories]
+        return expansion

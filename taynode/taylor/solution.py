@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from . import rules as rules
-from .advance import Sweep
+from .expansion import Expansion
 from .program import is_inexact, Program
 from .series import cast, Coefficient, divide, instantiate, scale
 
@@ -19,13 +19,14 @@ def solution_derivatives(
 ) -> list[Any]:
     r"""Time derivatives of the solution of dy/dt = f(t, y, args) through the point `(t, y)`.
 
-    All of them come out of one sweep of the vector field per order: K derivatives contain each
-    product with a matrix of parameters exactly K times. (A product of two things that both move
-    costs k + 1 products at order k, and a `while` loop repeats its lower orders.) Time is part of
-    the expansion, so these are total derivatives, df/dt included.
+    The vector field is evaluated once per order: K derivatives contain each product with a matrix
+    of parameters exactly K times. (A product of two arrays that both depend on time costs k + 1
+    products at order k, and a `while` loop computes its lower orders again.) Time is part of the
+    expansion, so these are total derivatives, df/dt included.
 
     The derivatives honor `jax.custom_jvp`. A `jax.custom_vjp` function keeps its rule for dy/dt
-    itself; its higher derivatives are those of its body.
+    itself; its higher derivatives are those of its body. A function under `jax.checkpoint` is
+    computed again, at all orders, when the derivatives are differentiated in reverse mode.
 
     **Arguments:**
 
@@ -41,7 +42,7 @@ def solution_derivatives(
     The list `[dy/dt, ..., d^K y/dt^K]` of pytrees like `y`, without factorials. The first is
     `vector_field(t, y, args)` itself, so a caller need not evaluate that again.
     """
-    rates = _sweep_solution(vector_field, t, y, args, order)
+    rates = _rates(vector_field, t, y, args, order)
     return [
         jtu.tree_map(lambda x, k=k: scale(x, math.factorial(k)), rate)
         for k, rate in enumerate(rates)
@@ -60,7 +61,7 @@ def taylor_coefficients(
     The list `[y, dy/dt, ..., (d^K y/dt^K) / K!]` of pytrees like `y`, so that the solution is their
     sum with powers of the time step.
     """
-    rates = _sweep_solution(vector_field, t, y, args, order)
+    rates = _rates(vector_field, t, y, args, order)
     return [
         jtu.tree_map(jnp.asarray, y),
         *(jtu.tree_map(lambda x, k=k: divide(x, k + 1), rate) for k, rate in enumerate(rates)),
@@ -76,19 +77,19 @@ def derivative_of_part(
     order: int,
     where: Callable[[Any], Any],
 ) -> tuple[Any, Any]:
-    """The slope of the whole state, and `where` of its derivative of this order.
+    """Return dy/dt of the whole state, and `where` of its derivative of this order.
 
-    Above the slope, only what this part of the state depends on is swept.
+    Above the first order, only what this part of the state depends on is computed.
     """
-    rates = _sweep_solution(vector_field, t, y, args, order, where)
+    rates = _rates(vector_field, t, y, args, order, where)
     part = where(rates[-1])
     return rates[0], jtu.tree_map(lambda x: scale(x, math.factorial(order - 1)), part)
 
 
-def _sweep_solution(vector_field, t, y, args, order, where=None) -> list[Any]:
-    """The normalized coefficients 0 .. order - 1 of the vector field along the solution.
+def _rates(vector_field, t, y, args, order, where=None) -> list[Any]:
+    """Return the coefficients 0..order - 1 of the vector field along the solution.
 
-    With `where`, leaves that this part of the state does not depend on are zero above order 0.
+    With `where`, leaves on which this part of the state does not depend are zero above order 0.
     """
     _check_order(order)
     t = jnp.asarray(t)
@@ -110,14 +111,14 @@ def _sweep_solution(vector_field, t, y, args, order, where=None) -> list[Any]:
     _check_like_state(y, out_shape)
 
     charged = range(len(leaves)) if where is None else _leaves_of(where, y)
-    sweep = Sweep(_program_of(closed, charged))
+    expansion = Expansion(_program_of(closed, charged))
     avals = [jax.typeof(leaf) for leaf in leaves]
     inputs: list[Coefficient] = [t, *leaves]
     rates = []
     for k in range(order):
         rate = [
             None if r is None else cast(jnp.asarray(r), aval.dtype)
-            for r, aval in zip(sweep.advance(inputs), avals, strict=True)
+            for r, aval in zip(expansion.advance(inputs), avals, strict=True)
         ]
         rates.append(rate)
         # x_[k+1] = f_[k] / (k+1); time moves at unit speed.
@@ -130,7 +131,7 @@ def _sweep_solution(vector_field, t, y, args, order, where=None) -> list[Any]:
 
 
 def _leaves_of(where: Callable[[Any], Any], y: Any) -> list[int]:
-    """Which leaves of `y`, by position, a part of it is made of."""
+    """Return the positions of the leaves of `y` that `where` reads."""
     closed = jax.make_jaxpr(lambda y: jtu.tree_leaves(where(y)))(y)
     used = {id(v) for eqn in closed.jaxpr.eqns for v in eqn.invars}
     used.update(id(v) for v in closed.jaxpr.outvars)
@@ -138,15 +139,18 @@ def _leaves_of(where: Callable[[Any], Any], y: Any) -> list[int]:
 
 
 def _program_of(closed: Any, charged: Iterable[int]) -> Program:
-    """The vector field with those outputs moving on which the charged ones depend, over time."""
-    moving = set(charged)
+    """Return the vector field with those outputs expanded on which the charged leaves depend.
+
+    A leaf at one order depends on all leaves that the vector field reads for it at the order below.
+    """
+    expand = set(charged)
     while True:
-        program = Program(closed, [True] * len(closed.in_avals), moving=sorted(moving))
-        _, *leaves = program.moving_inputs
+        program = Program(closed, [True] * len(closed.in_avals), expand=sorted(expand))
+        _, *leaves = program.expanded_inputs
         needed = {i for i, is_needed in enumerate(leaves) if is_needed}
-        if needed <= moving:
+        if needed <= expand:
             return program
-        moving |= needed
+        expand |= needed
 
 
 def _check_order(order: int) -> None:
