@@ -16,8 +16,6 @@ README = pathlib.Path(__file__).parents[1] / "README.md"
 # What distinguishes the example from the same code without a regularizer.
 KEYWORDS = re.compile(r"^ +(regularizer|quadrature|key)=.*\n", re.MULTILINE)
 PENALTY = re.compile(r" \+ .*penalty.*$", re.MULTILINE)
-    r"^ +(regularizer|quadrature|key)=.*\n|(?<=\) \*\* 2\)) \+ .*$", re.MULTILINE
-)
 # Rows and hidden units: as in the README, and as for a model that is worth the trouble.
 SIZES = {"as in the README": (10, 64), "1000 rows, 256 hidden units": (1000, 256)}
 
