@@ -11,7 +11,7 @@ from ..sweep.results import known_and_missing, run_jobs
 from ..training.records import write_json
 from .arms import MissingRuns
 from .effort import effort_of
-from .notes import remarks_on, with_notes
+from .notes import remarks_on
 from .study import AbstractStudy, Claim, StudyFailed
 
 
@@ -121,7 +121,6 @@ def _end(
 ) -> Ended:
     """Write the numbers, the claims and the figure."""
     try:
-        results = with_notes(results, root)
         told, claims = tell(study, results, scale=scale, seeds=seeds)
         root.mkdir(parents=True, exist_ok=True)
         write_json(root / f"{study.name}.json", told)

@@ -51,7 +51,8 @@ def _has_failures(row: Row) -> bool:
 
 
 UPGRADES: dict[int, Callable[[Row], Row]] = {1: _from_1}
-# What every row has, besides `redone`, which says why a run was begun anew, and `parameters`.
+# What every row has, besides `redone`, which says why a run was begun anew, `parameters`, and
+# `note`, see `taynode.lab.paper.notes`.
 PARTS = {
     "version",
     "identity",

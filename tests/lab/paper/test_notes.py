@@ -1,9 +1,7 @@
 """What is noted on runs: times that are not comparable, failures, and measurements to be redone."""
 
-import json
-
 from taynode.lab.paper import find_study
-from taynode.lab.paper.notes import FILE, note_on, remarks_on, with_notes
+from taynode.lab.paper.notes import remarks_on
 from taynode.lab.paper.run import tell
 from taynode.lab.paper.tables import column, ratios
 
@@ -18,15 +16,13 @@ def results_of():
     return [result_of(job) for job in STUDY.jobs("laptop", SEEDS)]
 
 
-def noted(results, root, pick, **note):
+def noted(results, pick, **note):
     """Results with a note on those that are picked."""
-    runs = {x["identity"]: x["row"]["train_seconds"] for x in results if pick(x["config"])}
-    (root / FILE).write_text(json.dumps([{"runs": runs, **note}]))
-    return with_notes(results, root)
+    return [x | {"note": note} if pick(x["config"]) else x for x in results]
 
 
-def test_times_of_a_busy_machine_enter_no_claim(tmp_path):
-    results = noted(results_of(), tmp_path, lambda config: config["seed"] == 0, busy=True)
+def test_times_of_a_busy_machine_enter_no_claim():
+    results = noted(results_of(), lambda config: config["seed"] == 0, busy=True)
     numbers = STUDY.numbers(results, "laptop")
     assert list(column(numbers, "R_2", 4, "seconds")) == [1, 2]
     assert list(column(numbers, "R_2", 4, "NFE")) == SEEDS
@@ -37,21 +33,14 @@ def test_times_of_a_busy_machine_enter_no_claim(tmp_path):
     assert "n = 2" in slower.interval
 
 
-def test_times_of_two_machines_are_not_compared(tmp_path):
+def test_times_of_two_machines_are_not_compared():
     there = lambda config: config["regularizer"]["name"] == "r2" and config["seed"] > 0
-    results = noted(results_of(), tmp_path, there, machine="another machine")
+    results = noted(results_of(), there, machine="another machine")
     numbers = STUDY.numbers(results, "laptop")
     assert len(ratios(numbers, "seconds", "R_2", steps=4)) == 1
     # Both on the other one.
     assert len(ratios(numbers, "seconds", "R_2, Augmented", "R_2", steps=4)) == 3
     assert len(ratios(numbers, "NFE", "R_2", steps=4)) == 3
-
-
-def test_a_note_is_void_once_the_run_was_done_again(tmp_path):
-    results = results_of()
-    assert note_on(noted(results, tmp_path, lambda config: True, busy=True)[0]).busy
-    results[0]["row"]["train_seconds"] += 1.0
-    assert [note_on(x).busy for x in with_notes(results, tmp_path)[:2]] == [False, True]
 
 
 def test_failed_and_unsolved_runs_are_counted_not_dropped_silently():
@@ -74,11 +63,11 @@ def test_unsolved_runs_are_counted_in_the_row_of_a_table():
     assert list(column(numbers, "unregularized", 4, "NFE")) == [1, 2]
 
 
-def test_a_remark_on_all_runs_is_made_once(tmp_path):
-    results = noted(results_of(), tmp_path, lambda config: True, remark="to be redone")
+def test_a_remark_on_all_runs_is_made_once():
+    results = noted(results_of(), lambda config: True, remark="to be redone")
     told, _ = tell(STUDY, results, scale="laptop", seeds=SEEDS)
     assert {row["runs"] for row in told["table"]} == {"3"}
     assert "to be redone (66 runs)" in told["remarks"]
-    some = noted(results, tmp_path, lambda config: config["seed"] == 0, remark="to be redone")
+    some = noted(results, lambda config: config["seed"] == 0, remark="to be redone")
     told, _ = tell(STUDY, some, scale="laptop", seeds=SEEDS)
     assert {row["runs"] for row in told["table"]} == {"3; see the remarks"}
