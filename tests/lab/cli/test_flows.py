@@ -11,6 +11,7 @@ from taynode import lab
 from taynode.lab import RegularizerConfig, SolveConfig
 from taynode.lab.cli import main
 from taynode.lab.report.page import write_report
+from taynode.lab.report.record import record_samples
 
 
 HERE = Path(__file__).parents[1] / "training"
@@ -28,7 +29,8 @@ def run(tmp_path_factory):
             "training": SolveConfig(solver="euler", steps=2),
             "regularizer": RegularizerConfig(),
         }
-        lab.train(dataclasses.replace(task.defaults("smoke"), **quick), task, path)
+        settings = dataclasses.replace(task.defaults("smoke"), **quick)
+        lab.train(settings, task, path, on_finish=record_samples)
     return path
 
 
