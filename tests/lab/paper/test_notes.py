@@ -64,10 +64,10 @@ def test_unsolved_runs_are_counted_in_the_row_of_a_table():
 
 
 def test_a_remark_on_all_runs_is_made_once():
-    results = noted(results_of(), lambda config: True, remark="to be redone")
+    results = noted(results_of(), lambda config: True, remarks=["to be redone"])
     told, _ = tell(STUDY, results, scale="laptop", seeds=SEEDS)
     assert {row["runs"] for row in told["table"]} == {"3"}
     assert "to be redone (66 runs)" in told["remarks"]
-    some = noted(results, lambda config: config["seed"] == 0, remark="to be redone")
+    some = noted(results_of(), lambda config: config["seed"] == 0, remarks=["to be redone"])
     told, _ = tell(STUDY, some, scale="laptop", seeds=SEEDS)
     assert {row["runs"] for row in told["table"]} == {"3; see the remarks"}
