@@ -24,7 +24,7 @@ class GaussLegendre(tn.AbstractQuadrature):
         subs = problem.saveat.subs, dfx.SubSaveAt(ts=times)
         saveat = eqx.tree_at(save, problem.saveat, subs, is_leaf=lambda x: x is None)
         solution = tn.integrate(problem.replace(saveat=saveat))
-        (ts, _), (ys, states) = solution.ts, solution.ys
+        ts, (ys, states) = solution.ts[0], solution.ys
 
         drawn = regularizer.init(problem.y0, problem.args, key=key)
         rate_at = lambda t, y: regularizer.rate(problem.terms.vf, t, y, problem.args, drawn)[1]

@@ -1,13 +1,29 @@
-"""The vocabulary of types that the package speaks."""
+"""The types of the library, named as in diffrax."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TYPE_CHECKING, TypeAlias
 
-from jaxtyping import PyTree
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PyTree, Real, Shaped
 
 
-Y: TypeAlias = PyTree[Any]
+# Type checkers do not know shapes. At run time they are checked.
+if TYPE_CHECKING:
+    BoolScalarLike: TypeAlias = bool | Array | np.ndarray
+    FloatScalarLike: TypeAlias = float | Array | np.ndarray
+    IntScalarLike: TypeAlias = int | Array | np.ndarray
+    RealScalarLike: TypeAlias = int | float | Array | np.ndarray
+else:
+    BoolScalarLike = Bool[ArrayLike, ""]
+    FloatScalarLike = Float[ArrayLike, ""]
+    IntScalarLike = Int[ArrayLike, ""]
+    RealScalarLike = Real[ArrayLike, ""]
+
+# What functions return is an array.
+RealScalar: TypeAlias = Real[Array, ""]
+# Within one function, all of these have the same structure and the same shapes.
+Y: TypeAlias = PyTree[Shaped[ArrayLike, "?*y"], "Y"]
 Args: TypeAlias = PyTree[Any]
-Key: TypeAlias = Any
-Scalar: TypeAlias = Any
-VectorField: TypeAlias = Callable[[Scalar, Y, Args], Y]
+VectorField: TypeAlias = Callable[[RealScalarLike, Y, Args], Y]
+# The rate of a penalty, or its integral: a number, or a pytree of numbers or arrays.
+Rate: TypeAlias = PyTree[Shaped[ArrayLike, "..."]]

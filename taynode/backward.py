@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from ._types import Args, Scalar, VectorField, Y
+from ._types import Args, RealScalarLike, VectorField, Y
 from .integration.control import WatchedController
 from .integration.nfe import cost_of
 from .solve import diffeqsolve
@@ -20,8 +20,8 @@ COUNTERS = ("num_steps", "num_accepted_steps", "num_rejected_steps", "nfe")
 def backward_statistics(
     terms: Any,
     solver: dfx.AbstractSolver,
-    t0: Scalar,
-    t1: Scalar,
+    t0: RealScalarLike,
+    t1: RealScalarLike,
     dt0: Any,
     y0: Y,
     args: Args = None,
@@ -96,7 +96,7 @@ class _Uncounted(eqx.Module):
 
     vector_field: VectorField
 
-    def __call__(self, t: Scalar, y: Y, args: CountedArgs) -> Y:
+    def __call__(self, t: RealScalarLike, y: Y, args: CountedArgs) -> Y:
         return self.vector_field(t, y, args.args)
 
 

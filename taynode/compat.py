@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import PRNGKeyArray
 
-from ._types import Key, Y
+from ._types import Y
 from .integration.grid import FixedGrid
 from .quadrature import AbstractQuadrature, Sampled
 from .registry import one_of, SOLVERS
@@ -40,7 +41,7 @@ def odeint(
     step_size: Any = None,
     regularizer: Any = None,
     quadrature: AbstractQuadrature = Sampled(),
-    key: Key | None = None,
+    key: PRNGKeyArray | None = None,
     max_steps: int | None = 4096,
     **others: Any,
 ) -> Any:

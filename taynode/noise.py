@@ -4,8 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import jax.random as jr
-
-from ._types import Key
+from jaxtyping import PRNGKeyArray
 
 
 # Both have mean zero and the identity as covariance, so the estimates are unbiased.
@@ -18,7 +17,7 @@ def check_noise(noise: str) -> None:
         raise ValueError(f"`noise` must be one of {list(DISTRIBUTIONS)}, got {noise!r}.")
 
 
-def draw_direction(noise: str, like: Any, key: Key) -> Any:
+def draw_direction(noise: str, like: Any, key: PRNGKeyArray) -> Any:
     """A random direction with the shape and dtype of an array; its numbers are real."""
     dtype = jnp.result_type(like)
     real = jnp.finfo(dtype).dtype

@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import PRNGKeyArray
 
-from ._types import Args, Key, Scalar, Y
+from ._types import Args, RealScalarLike, Y
 from .integration.arguments import check_arguments
 from .integration.discrete_event import merge_events
 from .integration.failure import raise_if_failed, with_nonfinite_penalty
@@ -23,15 +24,15 @@ from .regularizers.combine import combine, Combined
 def diffeqsolve(
     terms: Any,
     solver: Any,
-    t0: Scalar,
-    t1: Scalar,
-    dt0: Scalar | Callable[..., Any] | None,
+    t0: RealScalarLike,
+    t1: RealScalarLike,
+    dt0: RealScalarLike | Callable[..., Any] | None,
     y0: Y,
     args: Args = None,
     *,
     regularizer: Any = None,
     quadrature: Any = Sampled(),
-    key: Key | None = None,
+    key: PRNGKeyArray | None = None,
     saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
     stepsize_controller: dfx.AbstractStepSizeController = dfx.ConstantStepSize(),
     adjoint: dfx.AbstractAdjoint = dfx.RecursiveCheckpointAdjoint(),
@@ -106,7 +107,7 @@ def diffeqsolve(
 
 @eqx.filter_jit
 def _solve(
-    problem: Problem, regularizer: Combined | None, quadrature: Any, key: Key | None
+    problem: Problem, regularizer: Combined | None, quadrature: Any, key: PRNGKeyArray | None
 ) -> dfx.Solution:
     problem = with_common_types(problem)
     if regularizer is None:

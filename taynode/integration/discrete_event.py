@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 import diffrax as dfx
 import equinox as eqx
 
-from .._types import Args, Scalar, Y
+from .._types import Args, RealScalarLike, Y
 from .warn import warn
 
 
 class _State(NamedTuple):
     """What such an event may read of the state of a solve."""
 
-    tprev: Scalar
+    tprev: RealScalarLike
     y: Y
 
 
 class _Condition(eqx.Module):
     event: Callable[..., Any]
 
-    def __call__(self, t: Scalar, y: Y, args: Args, **others: Any) -> Any:
+    def __call__(self, t: RealScalarLike, y: Y, args: Args, **others: Any) -> Any:
         return self.event(_State(t, y), args=args, **others)
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import optimistix as optx
 
-from .._types import Args, Scalar, Y
+from .._types import Args, RealScalarLike, Y
 
 
 VARIANTS = ("hairer", "released")
@@ -18,18 +18,18 @@ VARIANTS = ("hairer", "released")
 
 def initial_step_size(
     term: dfx.AbstractTerm,
-    t0: Scalar,
-    t1: Scalar,
+    t0: RealScalarLike,
+    t1: RealScalarLike,
     y0: Y,
     args: Args = None,
     *,
-    order: Scalar,
-    rtol: Scalar,
-    atol: Scalar,
+    order: RealScalarLike,
+    rtol: RealScalarLike,
+    atol: RealScalarLike,
     norm: Callable[[Any], Any] = optx.rms_norm,
     variant: str = "hairer",
     slope: Y | None = None,
-) -> Scalar:
+) -> RealScalarLike:
     """A first step that is neither rejected nor wastefully small.
 
     The step is such that an explicit Euler step would be small against the solution, and that the
@@ -91,6 +91,6 @@ def initial_step_size(
     return jax.lax.stop_gradient(direction * step.astype(direction.dtype))
 
 
-def _euclidean(tree: Any) -> Scalar:
+def _euclidean(tree: Any) -> RealScalarLike:
     total = sum(jnp.sum(jnp.abs(x) ** 2) for x in jtu.tree_leaves(tree))
     return jnp.sqrt(jnp.asarray(total))

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from .._types import Scalar, Y
+from .._types import RealScalarLike, Y
 from ..solvers import Adams
 from .control import controller_for_adams, PlainNorm, WatchedController
 from .last_point import LastPoint, size, slope_if
@@ -114,7 +114,9 @@ def _take_end(problem: Problem, solution: dfx.Solution) -> tuple[dfx.Solution, A
     return solution, None
 
 
-def _last_point(problem: Problem, solution: dfx.Solution, watch: Any, t: Scalar, y: Y) -> LastPoint:
+def _last_point(
+    problem: Problem, solution: dfx.Solution, watch: Any, t: RealScalarLike, y: Y
+) -> LastPoint:
     next_step, error_finite = problem.dt0, jnp.array(True)
     if watch is not None:
         next_step = jax.lax.stop_gradient(watch.step) * problem.direction

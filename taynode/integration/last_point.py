@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import optimistix as optx
 
-from .._types import Args, Scalar, VectorField, Y
+from .._types import Args, RealScalarLike, VectorField, Y
 
 
 # Rounding errors of this many units make up most of a step.
@@ -47,7 +47,7 @@ class LastPoint(NamedTuple):
         return jnp.abs(self.next_step) <= FEW_ULPS * eps * jnp.abs(self.time)
 
 
-def size(y: Y) -> Scalar:
+def size(y: Y) -> RealScalarLike:
     """The root mean square of all numbers of a state; infinite only if one of them is."""
     largest = optx.max_norm(y)
     scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, jnp.ones_like(largest))
@@ -55,7 +55,9 @@ def size(y: Y) -> Scalar:
     return jax.lax.stop_gradient(scale.astype(rms.dtype) * rms)
 
 
-def slope_if(failed: Any, vector_field: VectorField, t: Scalar, y: Y, args: Args) -> Scalar:
+def slope_if(
+    failed: Any, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args
+) -> RealScalarLike:
     """The size of the vector field at a point, if any sample of a batch has failed, or else NaN.
 
     This is part of each training step, so it must cost nothing if all is well.

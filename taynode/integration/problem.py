@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import lineax.internal as lxi
 
-from .._types import Args, Scalar, Y
+from .._types import Args, RealScalar, RealScalarLike, Y
 
 
 class Problem(eqx.Module):
@@ -23,8 +23,8 @@ class Problem(eqx.Module):
 
     terms: Any
     solver: Any
-    t0: Scalar
-    t1: Scalar
+    t0: RealScalarLike
+    t1: RealScalarLike
     dt0: Any
     y0: Y
     args: Args
@@ -76,7 +76,7 @@ class Problem(eqx.Module):
         return not (self.is_backsolve or self.is_steady)
 
     @property
-    def direction(self) -> Scalar:
+    def direction(self) -> RealScalar:
         """1 or -1: forward or backward in time."""
         return jnp.where(self.t0 < self.t1, 1, -1).astype(jnp.result_type(self.t0))
 

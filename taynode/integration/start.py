@@ -3,7 +3,7 @@
 import diffrax as dfx
 import jax
 
-from .._types import Scalar
+from .._types import RealScalarLike
 from ..solvers import Adams
 from .control import innermost
 from .initial_step import initial_step_size
@@ -65,7 +65,7 @@ def start(problem: Problem) -> tuple[Problem, int, int]:
     return problem, spent, spent - int(hand_on)
 
 
-def _error_order(problem: Problem) -> Scalar:
+def _error_order(problem: Problem) -> RealScalarLike:
     """The order by which the first step is chosen: that of the controller, or of the solver."""
     given = getattr(innermost(problem.stepsize_controller), "error_order", None)
     if given is not None:

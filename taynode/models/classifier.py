@@ -6,8 +6,9 @@ import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.random as jr
+from jaxtyping import PRNGKeyArray
 
-from .._types import Key, VectorField
+from .._types import VectorField
 from .solve import Solve
 from .vector_fields import Dense, paper_dense, TimeMLP
 
@@ -37,7 +38,7 @@ class NeuralODEClassifier(eqx.Module):
         num_classes: int,
         *,
         vector_field: VectorField | None = None,
-        key: Key,
+        key: PRNGKeyArray,
     ):
         field_key, head_key = jr.split(key)
         if vector_field is None:
@@ -47,7 +48,7 @@ class NeuralODEClassifier(eqx.Module):
         self.head = paper_dense(in_size, num_classes, key=head_key)
 
     def __call__(
-        self, x: Any, solve: Solve | None = None, *, key: Key | None = None
+        self, x: Any, solve: Solve | None = None, *, key: PRNGKeyArray | None = None
     ) -> tuple[Any, dfx.Solution]:
         """The logits of a batch, solved jointly, and the solution.
 

@@ -7,8 +7,8 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
 
-from .._types import Key
 from ..noise import check_noise, draw_direction
 
 
@@ -20,7 +20,7 @@ class AbstractDivergence(eqx.Module):
     """
 
     @abc.abstractmethod
-    def draw(self, z: Any, key: Key | None) -> Any:
+    def draw(self, z: Any, key: PRNGKeyArray | None) -> Any:
         """The random numbers of a solve, one row for each row of `z`; `None` if deterministic."""
 
     @abc.abstractmethod
@@ -33,7 +33,7 @@ class AbstractDivergence(eqx.Module):
 class ExactDivergence(AbstractDivergence):
     """The trace itself: one product with the Jacobian per dimension, all in one batch."""
 
-    def draw(self, z: Any, key: Key | None) -> None:
+    def draw(self, z: Any, key: PRNGKeyArray | None) -> None:
         """`None`: the trace is deterministic."""
         del z, key
 
@@ -69,7 +69,7 @@ class HutchinsonDivergence(AbstractDivergence):
     def __check_init__(self):
         check_noise(self.noise)
 
-    def draw(self, z: Any, key: Key | None) -> Any:
+    def draw(self, z: Any, key: PRNGKeyArray | None) -> Any:
         """A random direction for each sample."""
         if key is None:
             raise ValueError(

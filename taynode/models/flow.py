@@ -8,8 +8,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
+from jaxtyping import PRNGKeyArray
 
-from .._types import Key, Scalar, VectorField
+from .._types import RealScalarLike, VectorField
 from ..quadrature import PerRow
 from ..regularizers.jacobian import SharedProduct
 from .divergence import AbstractDivergence, ExactDivergence, HutchinsonDivergence
@@ -27,13 +28,15 @@ class FlowField(eqx.Module):
     divergence: AbstractDivergence
     num_axes: int = eqx.field(static=True)
 
-    def __call__(self, t: Scalar, y: tuple[Any, Any], args: PerRow) -> tuple[Any, Any]:
+    def __call__(self, t: RealScalarLike, y: tuple[Any, Any], args: PerRow) -> tuple[Any, Any]:
         """The slope of the pair."""
         z, _ = y
         slope, divergence = self.divergence(self._at(t), z, args.value, self.num_axes)
         return slope, -divergence
 
-    def jacobian_product(self, t: Scalar, y: tuple[Any, Any], args: PerRow) -> SharedProduct | None:
+    def jacobian_product(
+        self, t: RealScalarLike, y: tuple[Any, Any], args: PerRow
+    ) -> SharedProduct | None:
         """The product of the divergence's direction with the Jacobian of the samples.
 
         `tn.JacobianFrobenius` then needs no product of its own.
@@ -45,7 +48,7 @@ class FlowField(eqx.Module):
         change = -self.divergence.trace(product, args.value, self.num_axes)
         return SharedProduct((slope, change), z, product, self.divergence.noise)
 
-    def _at(self, t: Scalar) -> Any:
+    def _at(self, t: RealScalarLike) -> Any:
         return lambda z: self.vector_field(t, z, None)
 
 
@@ -85,7 +88,7 @@ class ContinuousFlow(eqx.Module):
         self.divergence = divergence
 
     def log_prob(
-        self, x: Any, solve: Solve | None = None, *, key: Key | None = None
+        self, x: Any, solve: Solve | None = None, *, key: PRNGKeyArray | None = None
     ) -> tuple[Any, dfx.Solution]:
         """The log-densities of a batch of samples, solved jointly, and the solution.
 
@@ -103,7 +106,9 @@ class ContinuousFlow(eqx.Module):
         z, change = (y[-1] for y in solution.ys)
         return self.base_log_prob(z) - change, solution
 
-    def sample(self, key: Key, num: int, solve: Solve | None = None) -> tuple[Any, dfx.Solution]:
+    def sample(
+        self, key: PRNGKeyArray, num: int, solve: Solve | None = None
+    ) -> tuple[Any, dfx.Solution]:
         """New samples, solved jointly, and the solution."""
         return self.from_base(jr.normal(key, (num, *self.event_shape), self.dtype), solve)
 

@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+from jaxtyping import PRNGKeyArray
 
-from .._types import Args, Key, Scalar, VectorField
+from .._types import Args, RealScalarLike, VectorField
 from .recognition import RecurrentEncoder
 from .solve import Solve
 from .vector_fields import Dense, paper_dense
@@ -26,13 +27,13 @@ class AutonomousMLP(eqx.Module):
 
     layers: list[Dense]
 
-    def __init__(self, sizes: tuple[int, ...], *, key: Key):
+    def __init__(self, sizes: tuple[int, ...], *, key: PRNGKeyArray):
         keys = jr.split(key, len(sizes) - 1)
         self.layers = [
             paper_dense(m, n, key=k) for m, n, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
         ]
 
-    def __call__(self, t: Scalar, y: Any, args: Args = None) -> Any:
+    def __call__(self, t: RealScalarLike, y: Any, args: Args = None) -> Any:
         """The slope of a state, or of a batch of them along leading axes."""
         del t, args
         for layer in self.layers:
@@ -93,7 +94,7 @@ class LatentODE(eqx.Module):
         encoder: Any = None,
         vector_field: VectorField | None = None,
         head: Any = None,
-        key: Key,
+        key: PRNGKeyArray,
     ):
         keys = jr.split(key, 3)
         self.encoder = encoder or RecurrentEncoder(num_channels, latent_size, key=keys[0])
@@ -111,7 +112,7 @@ class LatentODE(eqx.Module):
         *,
         num_draws: int = 1,
         at: Any = None,
-        key: Key,
+        key: PRNGKeyArray,
     ) -> Reconstruction:
         """Encode some series, and predict them from draws of their initial states.
 
@@ -135,7 +136,7 @@ class LatentODE(eqx.Module):
         return Reconstruction(self.decoder(states), z0, noise, mean, std, solution)
 
     def paths(
-        self, z0: Any, times: Any, solve: Solve | None = None, *, key: Key | None = None
+        self, z0: Any, times: Any, solve: Solve | None = None, *, key: PRNGKeyArray | None = None
     ) -> tuple[Any, dfx.Solution]:
         """Latent states at some times, as one but last axis, and the solution.
 

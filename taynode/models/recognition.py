@@ -7,12 +7,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+from jaxtyping import PRNGKeyArray
 
-from .._types import Key
 from .vector_fields import Dense
 
 
-def _normal_dense(in_size: int, out_size: int, *, key: Key) -> Dense:
+def _normal_dense(in_size: int, out_size: int, *, key: PRNGKeyArray) -> Dense:
     """As in the paper's code: weights of standard deviation 0.1, biases of zero."""
     return Dense(0.1 * jr.normal(key, (in_size, out_size)), jnp.zeros(out_size))
 
@@ -23,7 +23,7 @@ class TwoLayers(eqx.Module):
     first: Dense
     second: Dense
 
-    def __init__(self, in_size: int, width: int, out_size: int, *, key: Key):
+    def __init__(self, in_size: int, width: int, out_size: int, *, key: PRNGKeyArray):
         first, second = jr.split(key)
         self.first = _normal_dense(in_size, width, key=first)
         self.second = _normal_dense(width, out_size, key=second)
@@ -48,7 +48,7 @@ class GatedCell(eqx.Module):
     reset: TwoLayers
     candidate: TwoLayers
 
-    def __init__(self, in_size: int, state_size: int, width: int, *, key: Key):
+    def __init__(self, in_size: int, state_size: int, width: int, *, key: PRNGKeyArray):
         keys = jr.split(key, 3)
         size = in_size + 2 * state_size
         self.update, self.reset = (
@@ -121,7 +121,7 @@ class RecurrentEncoder(eqx.Module):
         state_size: int = 40,
         width: int = 50,
         moves: bool = False,
-        key: Key,
+        key: PRNGKeyArray,
     ):
         cell_key, head_key, drift_key = jr.split(key, 3)
         self.drift = TwoLayers(state_size, width, state_size, key=drift_key) if moves else None

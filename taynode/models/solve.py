@@ -6,8 +6,9 @@ import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import PRNGKeyArray
 
-from .._types import Args, Key, Scalar, VectorField, Y
+from .._types import Args, RealScalarLike, VectorField, Y
 from ..integration.grid import FixedGrid
 from ..quadrature import AbstractQuadrature, Sampled
 from ..solve import diffeqsolve
@@ -43,10 +44,10 @@ class Solve(eqx.Module):
         y0: Y,
         args: Args = None,
         *,
-        t0: Scalar = 0.0,
-        t1: Scalar = 1.0,
+        t0: RealScalarLike = 0.0,
+        t1: RealScalarLike = 1.0,
         saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
-        key: Key | None = None,
+        key: PRNGKeyArray | None = None,
     ) -> dfx.Solution:
         """Solve from `t0` to `t1`."""
         # Time has the precision of the state; Python's numbers would be double, if that is enabled.

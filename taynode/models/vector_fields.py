@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+from jaxtyping import PRNGKeyArray
 
-from .._types import Args, Key, Scalar
+from .._types import Args, RealScalarLike
 from .convolution import convolve
 
 
@@ -29,13 +30,13 @@ class Dense(eqx.Module):
         return x @ self.weight + self.bias
 
 
-def paper_dense(in_size: int, out_size: int, *, key: Key) -> Dense:
+def paper_dense(in_size: int, out_size: int, *, key: PRNGKeyArray) -> Dense:
     """Initialized as in the paper's code: truncated normal over the root of the inputs, and 0."""
     weight = jr.truncated_normal(key, -2.0, 2.0, (in_size, out_size)) / in_size**0.5
     return Dense(weight, jnp.zeros(out_size))
 
 
-def glorot_dense(in_size: int, out_size: int, *, key: Key) -> Dense:
+def glorot_dense(in_size: int, out_size: int, *, key: PRNGKeyArray) -> Dense:
     """Glorot-normal weights and biases of standard deviation 0.01, as in the paper's toy."""
     weight_key, bias_key = jr.split(key)
     scale = (2 / (in_size + out_size)) ** 0.5
@@ -66,14 +67,14 @@ class TimeMLP(eqx.Module):
         *,
         activate_input: bool = False,
         dense: Callable[..., Dense] = paper_dense,
-        key: Key,
+        key: PRNGKeyArray,
     ):
         pairs = list(itertools.pairwise(sizes))
         keys = jr.split(key, len(pairs))
         self.layers = [dense(m + 1, n, key=k) for (m, n), k in zip(pairs, keys, strict=True)]
         self.activation, self.activate_input = activation, activate_input
 
-    def __call__(self, t: Scalar, y: Any, args: Args = None) -> Any:
+    def __call__(self, t: RealScalarLike, y: Any, args: Args = None) -> Any:
         """The slope of a state, or of a batch of them along leading axes."""
         del args
         for i, layer in enumerate(self.layers):
@@ -102,7 +103,7 @@ class ConcatSquashMLP(eqx.Module):
         activation: Callable[[Any], Any] = jax.nn.softplus,
         *,
         dense: Callable[..., Dense] = paper_dense,
-        key: Key,
+        key: PRNGKeyArray,
     ):
         self.layers, self.gates, self.shifts = [], [], []
         keys = jr.split(key, len(sizes) - 1)
@@ -113,7 +114,7 @@ class ConcatSquashMLP(eqx.Module):
             self.shifts.append(dense(1, n, key=shift_key).weight[0])
         self.activation = activation
 
-    def __call__(self, t: Scalar, y: Any, args: Args = None) -> Any:
+    def __call__(self, t: RealScalarLike, y: Any, args: Args = None) -> Any:
         """The slope of a state, or of a batch of them along leading axes."""
         del args
         parts = list(zip(self.layers, self.gates, self.shifts, strict=True))
@@ -150,7 +151,7 @@ class TimeConv(eqx.Module):
         *,
         kernel_size: int = 3,
         zero_last: bool = False,
-        key: Key,
+        key: PRNGKeyArray,
     ):
         pairs = list(itertools.pairwise(channels))
         keys = jr.split(key, len(pairs))
@@ -165,7 +166,7 @@ class TimeConv(eqx.Module):
         self.biases = [jnp.zeros(n) for _, n in pairs]
         self.activation = activation
 
-    def __call__(self, t: Scalar, y: Any, args: Args = None) -> Any:
+    def __call__(self, t: RealScalarLike, y: Any, args: Args = None) -> Any:
         """The slope of an image, or of a batch of them along leading axes."""
         del args
         batch = y.reshape(-1, *y.shape[-3:])

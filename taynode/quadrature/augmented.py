@@ -1,6 +1,7 @@
 """The integral as one more component of the state."""
 
-from .._types import Key
+from jaxtyping import PRNGKeyArray
+
 from ..integration.problem import Problem
 from ..regularizers import AbstractRegularizer
 from .augmenting import augment, solve_augmented, takes_any_state
@@ -21,7 +22,7 @@ class Augmented(AbstractQuadrature):
     """
 
     def solve(
-        self, problem: Problem, regularizer: AbstractRegularizer, key: Key | None
+        self, problem: Problem, regularizer: AbstractRegularizer, key: PRNGKeyArray | None
     ) -> Penalized:
         """Solve for the state and the integral."""
         field = augment(self, problem, regularizer, key)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from .._types import Args, Scalar, Y
+from .._types import Args, RealScalar, RealScalarLike, Y
 from ..regularizers import AbstractRegularizer
 
 
@@ -40,7 +40,7 @@ class AugmentedField(eqx.Module):
         """The vector field of the state."""
         return self.term.vector_field
 
-    def __call__(self, t: Scalar, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
+    def __call__(self, t: RealScalarLike, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
         """The slope of the state and the rate of the penalty."""
         y, penalty = state
         slope, rates = self.regularizer.rate(self.term.vf, t, y, args, self.states)
@@ -50,7 +50,7 @@ class AugmentedField(eqx.Module):
         return AugmentedState(*pair) if isinstance(state, AugmentedState) else pair
 
 
-def zero_penalty(field: AugmentedField, t: Scalar, y: Y, args: Args) -> Any:
+def zero_penalty(field: AugmentedField, t: RealScalarLike, y: Y, args: Args) -> Any:
     """A penalty of zero, of the shape that the rates have.
 
     Runge-Kutta methods of diffrax want one type of numbers, so it is of the type of the state.
@@ -67,7 +67,7 @@ def zero_penalty(field: AugmentedField, t: Scalar, y: Y, args: Args) -> Any:
     return jtu.tree_map(like, rates)
 
 
-def nothing_of(tree: Any) -> Scalar:
+def nothing_of(tree: Any) -> RealScalar:
     """A zero that belongs to all arrays of a pytree: under `jax.vmap`, each sample has its own.
 
     A zero that depends on nothing would be shared by all samples, and so would be its cotangent.

@@ -6,8 +6,9 @@ import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import PRNGKeyArray
 
-from .._types import Args, Key, Scalar
+from .._types import Args, RealScalarLike
 from ..integration.integrate import integrate
 from ..integration.plain import plain
 from ..integration.problem import is_subsaveat, Problem
@@ -21,7 +22,7 @@ def augment(
     quadrature: AbstractQuadrature,
     problem: Problem,
     regularizer: AbstractRegularizer,
-    key: Key | None,
+    key: PRNGKeyArray | None,
 ) -> AugmentedField:
     """The vector field of the state and the integral."""
     if problem.solver_state is not None:
@@ -74,7 +75,7 @@ class _PlainSave(eqx.Module):
 
     fn: Any
 
-    def __call__(self, t: Scalar, state: AugmentedState, args: Args) -> Any:
+    def __call__(self, t: RealScalarLike, state: AugmentedState, args: Args) -> Any:
         return self.fn(t, state.y, args)
 
 
@@ -84,7 +85,7 @@ class _PlainCondition(eqx.Module):
     fn: Any
 
     def __call__(
-        self, t: Scalar, y: AugmentedState, args: Args, *, terms: Any, **others: Any
+        self, t: RealScalarLike, y: AugmentedState, args: Args, *, terms: Any, **others: Any
     ) -> Any:
         return self.fn(t, y.y, args, terms=plain(terms), **others)
 
@@ -113,7 +114,7 @@ def _plain_saveat(problem: Problem) -> dfx.SaveAt:
     return eqx.tree_at(lambda s: s.subs, problem.saveat, subs, is_leaf=lambda x: x is None)
 
 
-def _save_penalty(t: Scalar, state: AugmentedState, args: Args) -> Any:
+def _save_penalty(t: RealScalarLike, state: AugmentedState, args: Args) -> Any:
     del t, args
     return state.penalty
 

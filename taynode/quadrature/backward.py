@@ -5,8 +5,8 @@ from typing import Any
 import diffrax as dfx
 import equinox as eqx
 import equinox.internal as eqxi
+from jaxtyping import PRNGKeyArray
 
-from .._types import Key
 from ..integration.problem import Problem
 from ..regularizers import AbstractRegularizer
 from .augmented_state import AugmentedField
@@ -27,7 +27,7 @@ class Backward(AbstractQuadrature):
     """
 
     def solve(
-        self, problem: Problem, regularizer: AbstractRegularizer, key: Key | None
+        self, problem: Problem, regularizer: AbstractRegularizer, key: PRNGKeyArray | None
     ) -> Penalized:
         """Solve the plain system, with the derivatives of the augmented one."""
         _check(problem)

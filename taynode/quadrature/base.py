@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
+from jaxtyping import PRNGKeyArray
 
-from .._types import Key
 from ..integration.problem import Problem
 from ..regularizers import AbstractRegularizer
 
@@ -36,7 +36,7 @@ class AbstractQuadrature(eqx.Module):
 
     @abc.abstractmethod
     def solve(
-        self, problem: Problem, regularizer: AbstractRegularizer, key: Key | None
+        self, problem: Problem, regularizer: AbstractRegularizer, key: PRNGKeyArray | None
     ) -> Penalized:
         """Solve the problem with `tn.integrate`, and integrate the rate of the regularizer.
 

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from .._types import Args, Scalar, Y
+from .._types import Args, RealScalarLike, Y
 from .augmented_state import AugmentedField, AugmentedState, nothing_of
 
 
@@ -24,12 +24,14 @@ class CostateField(eqx.Module):
         """The vector field of the state."""
         return self.augmented.plain_part
 
-    def __call__(self, t: Scalar, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
+    def __call__(self, t: RealScalarLike, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
         """The slope of the state, and zero."""
         return _move_plain((self.augmented, t, state, args))
 
 
-def _evaluate(operands: tuple[AugmentedField, Scalar, tuple[Y, Any], Args]) -> tuple[Y, Any]:
+def _evaluate(
+    operands: tuple[AugmentedField, RealScalarLike, tuple[Y, Any], Args],
+) -> tuple[Y, Any]:
     field, t, state, args = operands
     return field(t, state, args)
 

@@ -14,7 +14,7 @@ from ..integration.solution import with_fields
 class AbstractObserver(dfx.AbstractWrappedSolver):
     """Steps as another solver does, and keeps a note of accepted steps in its state."""
 
-    solver: eqx.AbstractVar[dfx.AbstractSolver]
+    solver: eqx.AbstractVar[Any]
 
     @abc.abstractmethod
     def first_note(self, t0, y0):

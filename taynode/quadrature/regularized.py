@@ -6,8 +6,9 @@ from typing import Any
 import diffrax as dfx
 import equinox as eqx
 import optimistix as optx
+from jaxtyping import PRNGKeyArray
 
-from .._types import Args, Key, Y
+from .._types import Args, Y
 from ..integration.plain import plain
 from ..regularizers.combine import combine
 from .augmented_state import AugmentedField
@@ -19,7 +20,7 @@ def regularized(
     *,
     y0: Y = None,
     args: Args = None,
-    key: Key | None = None,
+    key: PRNGKeyArray | None = None,
 ) -> dfx.ODETerm:
     """The term of the system (y, penalty), for calling diffrax oneself.
 

@@ -7,9 +7,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
-from jaxtyping import PyTree
+from jaxtyping import PRNGKeyArray, PyTree
 
-from .._types import Args, Key, Scalar, Y
+from .._types import Args, RealScalarLike, Y
 from ..integration.problem import Problem
 from ..regularizers import AbstractRegularizer
 
@@ -65,7 +65,7 @@ def check_rows(problem: Problem, axis: int) -> int:
 
 
 def row_rates(
-    problem: Problem, regularizer: AbstractRegularizer, axis: int, num_rows: int, key: Key
+    problem: Problem, regularizer: AbstractRegularizer, axis: int, num_rows: int, key: PRNGKeyArray
 ) -> Callable[[Any, Y], Any]:
     """A function of a time for each row and the states of all rows: the rates of each row.
 
@@ -74,7 +74,7 @@ def row_rates(
     y_axes = jtu.tree_map(lambda y: axis % y.ndim, problem.y0)
     args_axes = _map_marked(problem.args, lambda marked: marked.axis, lambda _: None)
 
-    def rates_of_row(t: Scalar, row: Y, args: Args, key: Key) -> Any:
+    def rates_of_row(t: RealScalarLike, row: Y, args: Args, key: PRNGKeyArray) -> Any:
         row = jtu.tree_map(jnp.expand_dims, row, y_axes)
         args = _map_values(args, jnp.expand_dims)
         noise = regularizer.init(row, args, key=key)

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
+from jaxtyping import PRNGKeyArray
 
-from .._types import Key, Scalar
+from .._types import RealScalarLike
 from ..integration.problem import Problem
 from ..integration.solution import also_saving, split, time_and_state
 from ..regularizers import AbstractRegularizer
@@ -51,7 +52,7 @@ class Sampled(AbstractQuadrature):
             raise ValueError(f"`batch_axis` must be a Python integer or `None`, got {axis!r}.")
 
     def solve(
-        self, problem: Problem, regularizer: AbstractRegularizer, key: Key | None
+        self, problem: Problem, regularizer: AbstractRegularizer, key: PRNGKeyArray | None
     ) -> Penalized:
         """Solve, reading the state at random times, and average the rate there."""
         if key is None:
@@ -97,7 +98,9 @@ class Sampled(AbstractQuadrature):
                 )
         return Penalized(solution, integrals, self.points + 2 * int(moving_end))
 
-    def _times(self, t0: Scalar, t1: Scalar, shape: tuple[int, ...], key: Key) -> Any:
+    def _times(
+        self, t0: RealScalarLike, t1: RealScalarLike, shape: tuple[int, ...], key: PRNGKeyArray
+    ) -> Any:
         """Random times, one (or one for each row) in each part of the interval."""
         t1 = eqx.error_if(
             t1,
@@ -111,7 +114,7 @@ class Sampled(AbstractQuadrature):
         return jnp.clip(t0 + (t1 - t0) * fractions, jnp.minimum(t0, t1), jnp.maximum(t0, t1))
 
 
-def _mean(rate: Any, reached: Any, length: Scalar) -> Any:
+def _mean(rate: Any, reached: Any, length: RealScalarLike) -> Any:
     """The mean over the sampled times, and rows if there are any, times the interval's length."""
     charged = reached.reshape(reached.shape + (1,) * (rate.ndim - reached.ndim))
     total = jnp.sum(jnp.where(charged, rate, 0), axis=range(reached.ndim))

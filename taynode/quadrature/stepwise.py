@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 
-from .._types import Scalar
+from .._types import RealScalarLike
 from ..integration.problem import Problem
 from .augmented_state import AugmentedField, zero_penalty
 from .base import Penalized
@@ -22,7 +22,7 @@ class StepIntegrator(AbstractObserver):
     solver: dfx.AbstractSolver
     field: AugmentedField
     zero: Any
-    direction: Scalar
+    direction: RealScalarLike
     points: int = eqx.field(static=True)
 
     def first_note(self, t0, y0):

@@ -7,8 +7,9 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import PRNGKeyArray
 
-from .._types import Args, Key, Scalar, VectorField, Y
+from .._types import Args, RealScalarLike, VectorField, Y
 
 
 class AbstractRegularizer(eqx.Module):
@@ -23,7 +24,7 @@ class AbstractRegularizer(eqx.Module):
     ```
     """
 
-    def init(self, y0: Y, args: Args, *, key: Key | None = None) -> Any:
+    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> Any:
         """Draw or compute what is held fixed during a solve; nothing by default.
 
         **Arguments:**
@@ -42,7 +43,7 @@ class AbstractRegularizer(eqx.Module):
 
     @abc.abstractmethod
     def rate(
-        self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: Any
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
     ) -> tuple[Y, Any]:
         """Compute the slope dy/dt and the penalty per unit of time at one point of the path.
 
@@ -61,7 +62,7 @@ class AbstractRegularizer(eqx.Module):
         an array, or a pytree of them.
         """
 
-    def finalize(self, integral: Any, t0: Scalar, t1: Scalar) -> Any:
+    def finalize(self, integral: Any, t0: RealScalarLike, t1: RealScalarLike) -> Any:
         """Compute the penalty from the integral of the rate; the integral itself by default.
 
         **Arguments:**

@@ -7,8 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import PRNGKeyArray
 
-from .._types import Args, Key, Scalar, VectorField, Y
+from .._types import Args, RealScalarLike, VectorField, Y
 from .base import AbstractRegularizer, is_regularizer
 
 
@@ -20,14 +21,14 @@ class Combined(AbstractRegularizer):
 
     regularizers: Any
 
-    def init(self, y0: Y, args: Args, *, key: Key | None = None) -> list[Any]:
+    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> list[Any]:
         """The state of each regularizer, with a key of its own."""
         leaves = self._leaves()
         keys = [None] * len(leaves) if key is None else list(jax.random.split(key, len(leaves)))
         return [leaf.init(y0, args, key=k) for leaf, k in zip(leaves, keys, strict=True)]
 
     def rate(
-        self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: list[Any]
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: list[Any]
     ) -> tuple[Y, Any]:
         """The slope, and the rate of each regularizer as floating-point numbers."""
         results = [
@@ -38,7 +39,7 @@ class Combined(AbstractRegularizer):
         slope = results[0][0]
         return slope, self._like([jtu.tree_map(_as_float, rate) for _, rate in results])
 
-    def finalize(self, integral: Any, t0: Scalar, t1: Scalar) -> Any:
+    def finalize(self, integral: Any, t0: RealScalarLike, t1: RealScalarLike) -> Any:
         """The penalty of each regularizer. Integrals beside a complex state become real."""
         treedef = jtu.tree_structure(self.regularizers, is_leaf=is_regularizer)
         integrals = treedef.flatten_up_to(jtu.tree_map(jnp.real, integral))

@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 import jax.random as jr
 import jax.tree_util as jtu
+from jaxtyping import PRNGKeyArray
 
-from .._types import Args, Key, Scalar, VectorField, Y
+from .._types import Args, RealScalarLike, VectorField, Y
 from ..noise import check_noise, draw_direction
 from .base import AbstractRegularizer, as_selection, everything, mean_square, select
 
@@ -36,7 +37,7 @@ class SharedProduct(NamedTuple):
 class HasJacobianProduct(Protocol):
     """A vector field that multiplies a random direction with its Jacobian anyway, as flows do."""
 
-    def jacobian_product(self, t: Scalar, y: Y, args: Args) -> SharedProduct | None:
+    def jacobian_product(self, t: RealScalarLike, y: Y, args: Args) -> SharedProduct | None:
         """The slope and the product at a point, or `None` if there is no product to share."""
         ...
 
@@ -74,7 +75,7 @@ class JacobianFrobenius(AbstractRegularizer):
         if self.form not in FORMS:
             raise ValueError(f"`form` must be one of {list(FORMS)}, got {self.form!r}.")
 
-    def init(self, y0: Y, args: Args, *, key: Key | None = None) -> Any:
+    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> Any:
         """The random direction, a pytree like the state."""
         del args
         if key is None:
@@ -91,7 +92,7 @@ class JacobianFrobenius(AbstractRegularizer):
         return jax.lax.stop_gradient(treedef.unflatten(directions))
 
     def rate(
-        self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: Any
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
     ) -> tuple[Y, Any]:
         """The slope, and the mean square of the product of Jacobian and direction."""
         if (shared := self._shared(vector_field, t, y, args)) is not None:
@@ -111,7 +112,7 @@ class JacobianFrobenius(AbstractRegularizer):
         return slope, mean_square(select(everything, product))
 
     def _shared(
-        self, vector_field: VectorField, t: Scalar, y: Y, args: Args
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args
     ) -> SharedProduct | None:
         """The vector field's own product, if it is what is to be charged."""
         # The solve hands over the method of a term; the user's vector field is within.

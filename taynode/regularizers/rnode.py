@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+from jaxtyping import PRNGKeyArray
 
-from .._types import Args, Key, Scalar, VectorField, Y
+from .._types import Args, RealScalarLike, VectorField, Y
 from .base import AbstractRegularizer, as_selection, everything, mean_square, select
 from .jacobian import JacobianFrobenius
 
@@ -40,12 +41,12 @@ class RNODE(AbstractRegularizer):
     def _frobenius(self) -> JacobianFrobenius:
         return JacobianFrobenius(noise=self.noise, form=self.form, where=self.where)
 
-    def init(self, y0: Y, args: Args, *, key: Key | None = None) -> Any:
+    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> Any:
         """The random direction of the Jacobian's estimate."""
         return self._frobenius().init(y0, args, key=key)
 
     def rate(
-        self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: Any
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
     ) -> tuple[Y, Any]:
         """The slope, and the weighted sum of both charges."""
         slope, jacobian = self._frobenius().rate(vector_field, t, y, args, state)

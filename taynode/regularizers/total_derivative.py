@@ -5,7 +5,7 @@ from typing import Any
 
 import equinox as eqx
 
-from .._types import Args, Scalar, VectorField, Y
+from .._types import Args, RealScalarLike, VectorField, Y
 from ..taylor import derivative_of_part
 from .base import AbstractRegularizer, as_selection, everything, mean_square, select
 
@@ -40,7 +40,7 @@ class TotalDerivative(AbstractRegularizer):
             )
 
     def rate(
-        self, vector_field: VectorField, t: Scalar, y: Y, args: Args, state: Any
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
     ) -> tuple[Y, Any]:
         """The slope, and the mean square of the derivative."""
         del state

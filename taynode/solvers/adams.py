@@ -12,7 +12,7 @@ import jax.tree_util as jtu
 import optimistix as optx
 from jax import lax
 
-from .._types import Scalar
+from .._types import RealScalarLike
 from .adams_controller import (
     AdamsController as AdamsController,
     AdamsError as AdamsError,
@@ -89,7 +89,7 @@ class Adams(dfx.AbstractAdaptiveSolver):
             raise ValueError(f"`max_order` must be from 1 to 12, got {self.max_order}.")
 
     def with_tolerances(
-        self, rtol: Scalar, atol: Scalar, norm: Callable[[Any], Any] = optx.rms_norm
+        self, rtol: RealScalarLike, atol: RealScalarLike, norm: Callable[[Any], Any] = optx.rms_norm
     ) -> "Adams":
         """The same solver, choosing its order for these tolerances."""
         return Adams(self.max_order, rtol, atol, norm)
@@ -108,7 +108,7 @@ class Adams(dfx.AbstractAdaptiveSolver):
         return self.init_from_slope(terms, t0, t1, y0, args, self.func(terms, t0, y0, args))
 
     def init_from_slope(
-        self, terms: Any, t0: Scalar, t1: Scalar, y0: Any, args: Any, f0: Any
+        self, terms: Any, t0: RealScalarLike, t1: RealScalarLike, y0: Any, args: Any, f0: Any
     ) -> AdamsState:
         """Begin with the value of `func` at the start, if that is known already."""
         del t1, y0, args

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
 
-from .._types import Scalar, Y
+from .._types import RealScalar, RealScalarLike, Y
 
 
 class AdamsError(NamedTuple):
@@ -22,12 +22,12 @@ class AdamsError(NamedTuple):
     """
 
     error: Y
-    order: Scalar
-    raised: Scalar
+    order: RealScalarLike
+    raised: RealScalarLike
 
 
 def scaled_norm(
-    error: Y, y0: Y, y1: Y, rtol: Scalar, atol: Scalar, norm: Callable[[Any], Any]
+    error: Y, y0: Y, y1: Y, rtol: RealScalarLike, atol: RealScalarLike, norm: Callable[[Any], Any]
 ) -> Any:
     """The size of an error, in tolerances, as `diffrax.PIDController` measures it."""
 

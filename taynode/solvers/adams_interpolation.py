@@ -13,10 +13,10 @@ import jax.tree_util as jtu
 import numpy as np
 from jax import lax
 
-from .._types import Scalar, Y
+from .._types import RealScalarLike, Y
 
 
-def newton_integrals(gaps: Any, step: Scalar, length: Scalar) -> Any:
+def newton_integrals(gaps: Any, step: RealScalarLike, length: RealScalarLike) -> Any:
     """Integrals of Newton's products from the last point t_0 to t_0 + length.
 
     **Arguments:**

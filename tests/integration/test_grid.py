@@ -75,3 +75,39 @@ def test_misuse_is_told():
             RATE,
             stepsize_controller=FixedGrid(jnp.array([0.0, 1.0])),
         )
+
+
+def test_grid_that_ends_before_the_solve_says_so():
+    # BUG, fixed: it made steps of length zero until `max_steps`.
+    for t1, ts in ((1.0, [0.0, 0.5, 0.9]), (-1.0, [0.0, -0.5, -0.9])):
+        with pytest.raises(Exception, match=r"`FixedGrid\(ts\)` ends before the solve does"):
+            tn.diffeqsolve(
+                dfx.ODETerm(field),
+                dfx.Euler(),
+                0.0,
+                t1,
+                None,
+                Y0,
+                RATE,
+                stepsize_controller=FixedGrid(jnp.array(ts)),
+                max_steps=8,
+            )
+
+
+@pytest.mark.filterwarnings("ignore:Complex dtype support in Diffrax:UserWarning")
+def test_complex_states_do_not_make_time_complex():
+    # BUG, fixed: the times of `Solve` had the type of the state.
+    solve = Solve(solver=dfx.Heun(), num_steps=100)
+    sol = solve(lambda t, y, args: 1j * y, jnp.ones((2, 1), jnp.complex64))
+    assert sol.ts.dtype == jnp.float32
+    np.testing.assert_allclose(sol.ys[0], np.full((2, 1), np.exp(1j)), rtol=1e-4)
+
+
+def test_models_sample_a_time_for_each_row_by_default():
+    # The default was `Augmented()`, which costs several times as much.
+    solve = Solve(solver=dfx.Heun(), num_steps=4, regularizer=tn.KineticEnergy())
+    run = lambda **key: solve(lambda t, y, args: t * jnp.ones_like(y), jnp.zeros((3, 1)), **key)
+    sol = run(key=jax.random.key(0))
+    assert sol.stats["penalty_evaluations"] == 1
+    with pytest.raises(ValueError, match="needs `key=`"):
+        run()

@@ -43,21 +43,20 @@ SAVES = {
 
 
 def boolean(t, y, args, **others):
-    return jnp.abs(t - args["start"]) > args["until"]
+    return y[0] < args
 
 
 def crossing(t, y, args, **others):
-    return jnp.abs(t - args["start"]) - args["until"]
+    return y[0] - args
 
 
 EVENTS = {
     "none": None,
     "at the end of a step": dfx.Event(boolean),
-    "within a step": dfx.Event({"a": crossing}, optx.Newton(1e-8, 1e-8), {"a": True}),
+    "within a step": dfx.Event({"a": crossing}, optx.Newton(1e-8, 1e-8), {"a": False}),
 }
 ADJOINTS = [dfx.RecursiveCheckpointAdjoint(), dfx.DirectAdjoint(), dfx.ForwardMode()]
-# Each solver meets each event and each adjoint. Each kind of output meets two solvers, two events
-# and two adjoints.
+# Each solver meets each event and each adjoint; each kind of output meets two of all of them.
 CASES = [
     (solver, event, list(SAVES)[(i + 2 * j) % len(SAVES)], ADJOINTS[(i + j) % len(ADJOINTS)])
     for i, solver in enumerate(SOLVERS)
@@ -82,7 +81,7 @@ def test_plain_solves_are_those_of_diffrax(solver, event, save, adjoint):
     """The same result, steps and values, with an event that occurs and one that does not."""
     method, controller, step = SOLVERS[solver]
 
-    def run(lib, span, ts, args):
+    def run(lib, span, ts, threshold):
         t0, t1 = span
         return lib.diffeqsolve(
             dfx.ODETerm(field),
@@ -91,7 +90,7 @@ def test_plain_solves_are_those_of_diffrax(solver, event, save, adjoint):
             t1,
             jnp.sign(t1 - t0) * step,
             Y0,
-            args,
+            threshold,
             saveat=SAVES[save](ts),
             stepsize_controller=controller,
             adjoint=adjoint,
@@ -101,10 +100,10 @@ def test_plain_solves_are_those_of_diffrax(solver, event, save, adjoint):
 
     both = eqx.filter_jit(lambda *problem: (run(dfx, *problem), run(tn, *problem)))
     for span in ([0.0, 0.8], [0.8, 0.0]):
-        for until in (0.5, 9.0) if event != "none" else (9.0,):
-            args = {"start": jnp.array(span[0]), "until": jnp.array(until)}
-            plain, sol = both(jnp.array(span), times(span[1] - span[0]), args)
-            assert (plain.result == dfx.RESULTS.event_occurred) == (until < 1)
+        for threshold in (0.8, -9.0) if event != "none" else (-9.0,):
+            ts = times(span[1] - span[0])
+            plain, sol = both(jnp.array(span), ts, jnp.array(threshold))
+            assert bool(plain.result == dfx.RESULTS.event_occurred) == (threshold > 0)
             assert sol.result == plain.result
             assert counts(sol) == counts(plain)
             fields = ("t0", "t1", "ts", "ys", "solver_state", "made_jump", "event_mask")
@@ -126,6 +125,11 @@ def test_every_argument_of_diffrax_is_taken():
     assert set(ours) - set(theirs) == {"regularizer", "quadrature", "key"}
 
 
+OLD_EVENT = dfx.DiscreteTerminatingEvent(  # pyright: ignore[reportPrivateImportUsage]
+    lambda state, **others: (state.y[0] < 0.5) & (state.tprev > 0.2)
+)
+
+
 def test_deprecated_event_is_that_of_diffrax():
     def run(lib, **options):
         return lib.diffeqsolve(
@@ -135,9 +139,7 @@ def test_deprecated_event_is_that_of_diffrax():
             2.0,
             0.1,
             Y0,
-            discrete_terminating_event=dfx.DiscreteTerminatingEvent(
-                lambda state, **others: (state.y[0] < 0.5) & (state.tprev > 0.2)
-            ),
+            discrete_terminating_event=OLD_EVENT,
             **options,
         )
 

@@ -242,6 +242,34 @@ def test_penalty_is_charged_up_to_the_event():
     np.testing.assert_allclose(run(tn.Sampled(points=100)), 0.3, atol=0.011)
 
 
+class MeanEnergy(tn.KineticEnergy):
+    """The mean over time, for which `finalize` needs the length of the path."""
+
+    def finalize(self, integral, t0, t1):
+        return integral / (t1 - t0)
+
+
+@pytest.mark.parametrize("quadrature", [tn.Augmented(), tn.Sampled(points=50)])
+def test_finalize_gets_the_time_of_the_event(quadrature):
+    # BUG, fixed: it got the end of the interval, so the mean of 4 was 0.6 of that.
+    event = dfx.Event(lambda t, y, args, **kwargs: y - 1.2, optx.Newton(1e-10, 1e-10))
+    sol = tn.diffeqsolve(
+        dfx.ODETerm(lambda t, y, args: jnp.full_like(y, 2.0)),
+        dfx.Heun(),
+        0.0,
+        1.0,
+        0.1,
+        jnp.array(0.0),
+        event=event,
+        regularizer=MeanEnergy(),
+        quadrature=quadrature,
+        key=KEY,
+    )
+    np.testing.assert_allclose(sol.ts[0], 0.6, rtol=1e-8)
+    # Of the samples' strata, one has the event in it.
+    np.testing.assert_allclose(sol.stats["penalty"], 4.0, rtol=0.04)
+
+
 # What `BacksolveAdjoint` cannot do.
 
 
