@@ -1,9 +1,9 @@
 """The chain rule for series: y = f(u) has y' = f'(u) u'.
 
-With s = f'(u) this gives `k y_k = sum over j of j u_j s_(k-j)`. It also gives the derivative of one
-coefficient with respect to another in closed form, dy_k/du_j = s_(k-j), so that the reverse pass
-needs the coefficients of s alone: half the work, and a third of the memory, of differentiating
-through the recurrences that computed them.
+With s = f'(u) this gives `k y_k = sum over j of j u_j s_(k-j)`. The derivative of one coefficient
+with respect to another has a closed form, dy_k/du_j = s_(k-j), so the reverse pass needs the
+coefficients of s alone. This takes half the work and a third of the memory of differentiating
+through the recurrences.
 """
 
 import functools as ft
@@ -21,7 +21,7 @@ Slope = Callable[[int, Any, Any], Coefficient]
 
 
 def chain(k: int, u: Any, slopes: Any) -> Coefficient:
-    """Coefficient k of y where y' = s u', from the coefficients of u and s.
+    """Return coefficient k of y where y' = s u', from the coefficients of u and s.
 
     The term j = k needs no factor, so order 1 costs a single product.
     """
@@ -32,7 +32,7 @@ def chain(k: int, u: Any, slopes: Any) -> Coefficient:
 
 
 def from_slope(slope: Slope) -> Rule:
-    """The rule of an elementwise function from the recurrence of its derivative's coefficients."""
+    """Return the rule of an elementwise function from the coefficients of its derivative."""
 
     def step(equation, k, inputs, outputs, memory):
         (u,), (y,) = inputs, outputs

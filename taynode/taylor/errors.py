@@ -1,4 +1,4 @@
-"""The one error of the Taylor engine: something in the function has no derivative."""
+"""The error for a function that cannot be differentiated."""
 
 import importlib.util
 import os
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class NoDerivativeError(NotImplementedError):
-    """A primitive on the path from input to output has neither a Taylor nor a JVP rule."""
+    """A primitive between input and output has neither a Taylor rule nor a JVP rule."""
 
 
 def _folder(module: str) -> str:
@@ -14,12 +14,12 @@ def _folder(module: str) -> str:
     return os.path.dirname(spec.origin) + os.sep if spec and spec.origin else os.devnull
 
 
-# Lines of these packages are not where a user looks first.
+# Messages name a line of the user's code, not one of these packages.
 _HIDDEN = ("<", *(_folder(module) for module in ("jax", "equinox", "jaxtyping", "taynode")))
 
 
 def _location(equation: Any) -> str:
-    """The innermost line of the user's own code, as `file:line (function)`."""
+    """Return the innermost line of the user's code, as `file:line (function)`."""
     for eqn in (equation.eqn, *equation.callers):
         for frame in getattr(eqn.source_info.traceback, "frames", ()):
             if not frame.file_name.startswith(_HIDDEN):
@@ -31,7 +31,7 @@ def _location(equation: Any) -> str:
 
 
 def no_derivative(equation: Any, cause: Exception) -> NoDerivativeError:
-    """The error for an equation that cannot be differentiated."""
+    """Return the error for an equation that cannot be differentiated."""
     name = equation.primitive.name
     detail = str(cause).strip().splitlines()
     return NoDerivativeError(

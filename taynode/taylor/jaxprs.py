@@ -1,6 +1,6 @@
-"""What differs between versions of JAX in the jaxprs that it hands out, in one place.
+"""The parts of jaxprs that differ between versions of JAX.
 
-Jaxprs and the parameters of primitives are not covered by JAX's compatibility promise. Nothing here
+JAX's compatibility promise does not cover jaxprs and the parameters of primitives. Nothing here
 imports a private module. Checked with jax 0.10.2 and 0.12.0; recheck with each minor release.
 """
 
@@ -11,13 +11,13 @@ from jax.extend.core import JaxprEqn
 
 
 def open_jaxpr(jaxpr: Any) -> tuple[Any, Sequence[Any]]:
-    """The jaxpr and its constants, whether it is closed over them or has none."""
+    """Return the jaxpr and its constants, whether it is closed or has none."""
     inner = getattr(jaxpr, "jaxpr", None)
     return (jaxpr, ()) if inner is None else (inner, jaxpr.consts)
 
 
 def bind(eqn: JaxprEqn, values: Sequence[Any], changes: Mapping[str, Any]) -> list[Any]:
-    """Apply the primitive of an equation to values, some parameters changed."""
+    """Apply the primitive of an equation to values; `changes` override its parameters."""
     params = eqn.primitive.get_bind_params({**eqn.params, **changes})
     with eqn.ctx.manager:
         out = eqn.primitive.bind(*values, **params)
@@ -25,7 +25,7 @@ def bind(eqn: JaxprEqn, values: Sequence[Any], changes: Mapping[str, Any]) -> li
 
 
 def scan_lengths(params: Mapping[str, Any]) -> tuple[int, int]:
-    """How many of a scan's inputs are constants, and how many are carried."""
+    """Return how many of a scan's inputs are constants, and how many are carried."""
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
     consts, carry, _ = params["ft_in"].unpack()  # from jax 0.12 on

@@ -1,9 +1,8 @@
 """Arithmetic on the coefficients of truncated Taylor series.
 
 A coefficient is an array, or `None` where it is zero by structure: a parameter has no coefficient
-above order 0, time none above order 1. `None` propagates through every function here, so that a
-structural zero never turns into an operation, let alone into a product with a matrix of zeros,
-which XLA does not remove.
+above order 0, time none above order 1. `None` propagates through every function here, so a
+structural zero never becomes an operation. XLA does not remove products with a matrix of zeros.
 
 All coefficients are normalized: `u[k]` stands for the k-th derivative divided by k!.
 """
@@ -25,8 +24,8 @@ Coefficient = ArrayLike | None
 class Series:
     """The coefficients of one variable, as far as they are known.
 
-    A constant has its value at order 0 and reads as zero above. Reading any other coefficient that
-    was not computed, or not kept, is a bug in a rule and raises.
+    A constant has its value at order 0 and reads as zero above. Any other coefficient that was not
+    computed, or not kept, raises when it is read: a rule that reads it has a bug.
     """
 
     __slots__ = ("coefficients", "constant")
@@ -62,7 +61,7 @@ def _with_number(op, x, number):
     dtype = jnp.result_type(x)
     if abs(number) <= float(jnp.finfo(dtype).max):
         return op(x, typed(number, x))
-    # A factorial in float16; the result may be finite all the same.
+    # A factorial may overflow float16 where the result does not.
     wide = lax.convert_element_type(x, jnp.float32)
     return lax.convert_element_type(op(wide, typed(number, wide)), dtype)
 
@@ -120,7 +119,7 @@ def convolve_self(u, k: int, start: int = 0) -> Coefficient:
 def instantiate(x: Coefficient, aval: Any) -> Any:
     """`x`, with a structural zero turned into an array of zeros of the type `aval`."""
     if x is None:
-        # Unlike `jnp.zeros`, this keeps the sharding, and what `shard_map` knows about it.
+        # Unlike `jnp.zeros`, this keeps the sharding, inside `shard_map` too.
         return zeros_like_aval(aval)
     if np.shape(x) != aval.shape:
         return jnp.broadcast_to(x, aval.shape)

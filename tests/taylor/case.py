@@ -21,6 +21,15 @@ import numpy as np
 ORDER = 5
 
 
+def quick_jit(fun):
+    """`jax.jit` for programs that run once.
+
+    Compiling takes most of the time of these tests. XLA's older emitter of elementwise code
+    compiles small programs several times faster.
+    """
+    return jax.jit(fun, compiler_options={"xla_cpu_use_fusion_emitters": False})
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One function at one point.

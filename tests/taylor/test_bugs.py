@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental.jet import jet as jax_jet
 
 import taynode as tn
 
@@ -228,3 +229,40 @@ def test_effects_were_repeated(wrapped):
 def test_arguments_that_are_no_sequences(primals, series, name):
     with pytest.raises(TypeError, match=name):
         tn.jet(jnp.sin, primals, series)
+
+
+@pytest.mark.parametrize(
+    ("primal", "terms"),
+    [
+        (1, [1.0, 0.0]),
+        (1, [1, 0]),
+        (True, [1.0, 0.0]),
+        (np.array([1, 2], np.int32), [np.ones(2, np.float32), np.zeros(2, np.float32)]),
+    ],
+    ids=["int", "int_series", "bool", "array"],
+)
+def test_integer_that_moves_had_zero_derivatives(primal, terms):
+    got, expected = (jet(jnp.sin, (primal,), (terms,)) for jet in (tn.jet, jax_jet))
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-6)
+    np.testing.assert_allclose(np.array(got[1]), np.array(expected[1]), rtol=1e-6, atol=1e-6)
+
+
+def test_integer_leaf_that_moves_had_zero_derivatives():
+    def fun(p):
+        return p["x"] * jnp.sin(p["n"])
+
+    point, terms = {"x": 2.0, "n": 1}, {"x": [0.0], "n": [1.0]}
+    for moves in (terms, [{"x": 0.0, "n": 1.0}]):
+        (slope,) = tn.jet(fun, (point,), (moves,))[1]
+        assert slope == pytest.approx(2 * np.cos(1.0))
+    # Under `jit` the terms are not known, so that the integer may move.
+    (slope,) = jax.jit(lambda moves: tn.jet(fun, (point,), (moves,))[1])(terms)
+    assert slope == pytest.approx(2 * np.cos(1.0))
+
+
+def test_a_random_key_cannot_move():
+    def fun(p):
+        return jax.random.normal(p["key"])
+
+    with pytest.raises(TypeError, match=r"zero for `primals\[0\]\['key'\]`"):
+        tn.jet(fun, ({"key": jax.random.key(0)},), ([{"key": 1.0}],))

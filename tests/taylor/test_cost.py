@@ -1,4 +1,4 @@
-"""What a sweep costs, counted exactly on the jaxpr before XLA."""
+"""What derivatives cost, counted exactly on the jaxpr before XLA."""
 
 import itertools
 
@@ -52,7 +52,7 @@ def test_each_matrix_product_once_per_order(num_products, order):
 
 @pytest.mark.parametrize("order", range(1, 9))
 @pytest.mark.parametrize("num_products", SIZES)
-def test_the_gradient_costs_three_sweeps(num_products, order):
+def test_the_gradient_costs_three_evaluations_per_order(num_products, order):
     field, weights = mlp(SIZES[num_products], jax.nn.sigmoid)
     y = jnp.ones((4, SIZES[num_products][0]))
 

@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 from jax.experimental.jet import jet as jax_jet
-from jax.extend.core import Primitive
+from jax.extend.core import Primitive, primitives
 
 import taynode as tn
 
@@ -237,6 +237,24 @@ def test_rule_for_a_primitive_gets_its_parameters():
     assert got is power_p
     _, series = tn.jet(lambda x: power_p.bind(x, n=3), (X,), (TERMS,))
     close(series, [3 * term for term in TERMS])
+
+
+def test_rule_of_another_primitive():
+    """A primitive for matrix products, without a JVP rule."""
+    product_p = Primitive("test_product")
+    product_p.def_impl(lambda a, b: a @ b)
+    product_p.def_abstract_eval(lambda a, b: a.update(shape=(*a.shape[:-1], b.shape[-1])))
+    tn.register_rule(product_p, primitives.dot_general_p)
+    a, b = jnp.outer(X, X), jnp.outer(X, TERMS[0])
+    got = tn.jet(product_p.bind, (a, b), ([b, a], [a, a]))
+    close(got, tn.jet(jnp.matmul, (a, b), ([b, a], [a, a])))
+
+
+def test_rule_of_a_primitive_that_has_none():
+    with pytest.raises(ValueError, match="must be a primitive with a Taylor rule"):
+        tn.register_rule(Primitive("test_target"), Primitive("test_unknown"))
+    with pytest.raises(TypeError, match="`rule` must be a function"):
+        tn.register_rule(jnp.exp, primitives.exp_p)
 
 
 @pytest.mark.parametrize(

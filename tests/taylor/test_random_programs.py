@@ -10,6 +10,8 @@ from jax import lax
 
 import taynode as tn
 
+from .case import quick_jit
+
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(3, 3)) / 2
@@ -77,25 +79,33 @@ def run(steps, x):
     return results[-1]
 
 
-def check(steps, point, order):
-    def field(t, y, args):
-        return run(steps, y * (1 + t))
+def nested(field, t, y, order):
+    """The derivatives of the solution by nesting `jvp`."""
+    fun = rate = lambda t, y: field(t, y, None)
+    derivatives = [rate(t, y)]
+    for _ in range(order - 1):
+        fun = lambda t, y, f=fun: jax.jvp(f, (t, y), (jnp.ones_like(t), rate(t, y)))[1]
+        derivatives.append(fun(t, y))
+    return derivatives
 
-    def nested(t, y):
-        fun = rate = lambda t, y: field(t, y, None)
-        derivatives = [rate(t, y)]
-        for _ in range(order - 1):
-            fun = lambda t, y, f=fun: jax.jvp(f, (t, y), (jnp.ones_like(t), rate(t, y)))[1]
-            derivatives.append(fun(t, y))
-        return derivatives
 
-    t, y = jnp.array(0.1), jnp.asarray(point)
-    expected = jax.jit(nested)(t, y)
-    got = jax.jit(lambda t, y: tn.solution_derivatives(field, t, y, order=order))(t, y)
-    for k, (a, b) in enumerate(zip(got, expected, strict=True), start=1):
-        scale = max(1.0, float(jnp.max(jnp.abs(b))))
-        error = float(jnp.max(jnp.abs(a - b)))
-        assert error <= 1e-10 * scale, f"order {k} of {steps}: {a} instead of {b}"
+def check(examples, order):
+    """Compare all examples `(steps, point)`, compiled as one program."""
+
+    def evaluate(t, points):
+        results = []
+        for (steps, _), y in zip(examples, points, strict=True):
+            field = lambda t, y, args, steps=steps: run(steps, y * (1 + t))
+            got = tn.solution_derivatives(field, t, y, order=order)
+            results.append((got, nested(field, t, y, order)))
+        return results
+
+    results = quick_jit(evaluate)(jnp.array(0.1), [jnp.asarray(point) for _, point in examples])
+    for (steps, point), (got, expected) in zip(examples, results, strict=True):
+        for k, (a, b) in enumerate(zip(got, expected, strict=True), start=1):
+            scale = max(1.0, float(jnp.max(jnp.abs(b))))
+            error = float(jnp.max(jnp.abs(a - b)))
+            assert error <= 1e-10 * scale, f"order {k} of {steps} at {point}: {a} instead of {b}"
 
 
 points = st.lists(st.floats(-1.5, 1.5), min_size=3, max_size=3).map(
@@ -104,32 +114,23 @@ points = st.lists(st.floats(-1.5, 1.5), min_size=3, max_size=3).map(
 )
 
 
-@hypothesis.settings(max_examples=15)
-@hypothesis.given(programs(max_length=4), points)
-def test_short_programs(steps, point):
-    check(steps, point, order=3)
+@hypothesis.settings(max_examples=3)
+@hypothesis.given(st.lists(st.tuples(programs(max_length=4), points), min_size=5, max_size=5))
+def test_short_programs(examples):
+    check(examples, order=3)
 
 
 @pytest.mark.slow
 @hypothesis.settings(max_examples=300)
 @hypothesis.given(programs(), points)
 def test_long_programs(steps, point):
-    check(steps, point, order=4)
+    check([(steps, point)], order=4)
 
 
-# The others are rules of a single primitive, which have cases of their own.
-QUICK = {
-    "atan2", "branch", "gather", "loop", "scan", "select", "softmax", "solve", "sort", "whiled"
-}  # fmt: skip
+NAMES = sorted(UNARY) + sorted(BINARY)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(x, marks=() if x in QUICK else pytest.mark.slow)
-        for x in sorted(UNARY) + sorted(BINARY)
-    ],
-)
-def test_each_building_block(name):
-    operands = [0] if name in UNARY else [0, 0]
-    check([("tanh", [0]), (name, [1, 0][: len(operands)])], [0.4, -0.9, 0.7], order=3)
+@pytest.mark.parametrize("names", [NAMES[i::5] for i in range(5)], ids="-".join)
+def test_each_building_block(names):
+    blocks = [[("tanh", [0]), (name, [1] if name in UNARY else [1, 0])] for name in names]
+    check([(steps, [0.4, -0.9, 0.7]) for steps in blocks], order=3)

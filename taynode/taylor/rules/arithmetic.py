@@ -23,11 +23,11 @@ from ..series import (
 from .derived import from_derivative
 
 
-def _one_moves(equation: Equation) -> bool:
+def _one_is_active(equation: Equation) -> bool:
     return sum(equation.active) == 1
 
 
-@rule_for(p.mul_p, linear=_one_moves)
+@rule_for(p.mul_p, linear=_one_is_active)
 def _mul(equation, k, inputs, outputs, memory):
     u, v = inputs
     if equation.inputs[0] == equation.inputs[1]:
@@ -40,7 +40,7 @@ def _product(u, v, k):
     return multiply(u[k], v[0]) if v.constant else convolve(u, v, k, 0, k)
 
 
-@rule_for(p.dot_general_p, p.conv_general_dilated_p, linear=_one_moves)
+@rule_for(p.dot_general_p, p.conv_general_dilated_p, linear=_one_is_active)
 def _bilinear(equation, k, inputs, outputs, memory):
     u, v = inputs
     # A fixed operand, such as a weight matrix, leaves one product per order.
@@ -93,11 +93,11 @@ def _integer_pow(equation, k, inputs, outputs, memory):
 
 
 def _integer_power(u, k, n, memory):
-    """Coefficient k of u**n by products alone, which is exact where u[0] is zero or tiny.
+    """Return coefficient k of u**n by products alone, which is exact where u[0] is zero or tiny.
 
-    `memory[k][m]` keeps coefficient k of the power m of the base; the powers are those of binary
-    exponentiation, so that an order costs about 2 log2(n) convolutions. The base of a negative
-    power is 1/u, whose powers may underflow where those of u would overflow.
+    `memory[k][m]` keeps coefficient k of the power m of the base. The powers are those of binary
+    exponentiation, so an order costs about 2 log2(n) convolutions. The base of a negative power is
+    1/u: its powers may underflow where those of u would overflow.
     """
     if n == 0:
         return None
@@ -126,7 +126,7 @@ def _reciprocal(u, r, k):
 
 
 def _chain_of_powers(n):
-    """The powers on the way to n, each twice or one above a lower one."""
+    """Return the powers that lead to n, each of them twice a lower one or one above it."""
     powers = []
     while n > 1:
         powers.append(n)
@@ -154,12 +154,12 @@ def _power_slope(x, exponent, y):
 
 
 # Order k takes the powers below the exponent, down to exponent - k. A recurrence from u y' = w u' y
-# would be shorter, but divides by u: 0/0 at a zero base, and so is its gradient.
+# would be shorter, but it divides by u: it and its gradient are 0/0 at a zero base.
 _REAL_POWER = from_derivative(_power_slope)
 
 
 def _number(value) -> float | None:
-    """The real number that a constant consists of, if that is known while tracing."""
+    """Return the real number that a constant consists of, if it is known while tracing."""
     if isinstance(value, Tracer) or np.ndim(value) != 0 or np.iscomplexobj(value):
         return None
     return float(value)

@@ -7,7 +7,8 @@ coefficients of the inputs alone: one that computes the orders 0..k of the body 
 function is checkpointed, with the policy and the `prevent_cse` of the original.
 
 The reverse pass then stores the coefficients of the inputs only. For K orders it evaluates the body
-K (K + 1) / 2 times.
+K (K + 1) / 2 times. Values that the policy saves are saved by each order that depends on them; XLA
+merges the copies.
 """
 
 import functools as ft

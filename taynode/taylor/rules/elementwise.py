@@ -1,8 +1,8 @@
 """Elementwise functions by their differential equations.
 
-Order k costs one or two sums of k products. The value at order 0 always comes from the primitive,
-and where a slope can be computed without cancellation (the logistic function in saturation, `expm1`
-far to the left, `asin` near 1) it is.
+Order k costs one or two sums of k products. The value at order 0 always comes from the primitive.
+Slopes are computed without cancellation where that is possible: for the logistic function in
+saturation, `expm1` of large negative numbers, `asin` near 1.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Linear and structural primitives: order k of the output is the primitive applied to order k.
 
 Integer and boolean operands (indices, predicates, positions of slices) keep their value at every
-order; an inexact operand that does not move contributes zero above order 0.
+order. An inexact operand that is not active contributes zero above order 0.
 """
 
 import math
@@ -15,7 +15,7 @@ from ..series import add, divide, instantiate, scale, subtract
 
 
 def always_linear(equation: Equation) -> bool:
-    """For rules that read nothing of lower orders but constants."""
+    """The `linear` of rules that read nothing of lower orders but constants."""
     return True
 
 
@@ -96,7 +96,7 @@ def _sub(equation, k, inputs, outputs, memory):
 
 @rule_for(p.reduce_precision_p, linear=always_linear)
 def _reduce_precision(equation, k, inputs, outputs, memory):
-    # As in JAX, the derivative is rounded; a coefficient has other digits.
+    # As in JAX, the derivative is rounded, not the coefficient.
     (u,) = inputs
     if u[k] is None:
         return [None]
@@ -105,5 +105,5 @@ def _reduce_precision(equation, k, inputs, outputs, memory):
 
 
 def _full_shape(x, equation):
-    # One operand may be a scalar beside an array; alone it has too few dimensions.
+    # A scalar operand beside an array of zeros has too few dimensions.
     return None if x is None else instantiate(x, equation.out_avals[0])

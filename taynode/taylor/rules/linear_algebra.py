@@ -37,26 +37,26 @@ def _triangular_solve(equation, k, inputs, outputs, memory):
 
 
 def _effective_matrix(a, params):
-    """The part of `a` that the solve reads, as the matrix that it stands for."""
+    """Return the matrix that the solve reads from `a`."""
     offset = 1 if params["unit_diagonal"] else 0
     a = jnp.tril(a, -offset) if params["lower"] else jnp.triu(a, offset)
     a = jnp.swapaxes(a, -1, -2) if params["transpose_a"] else a
     return jnp.conj(a) if params["conjugate_a"] else a
 
 
-def _matrix_moves(equation: Equation) -> bool:
+def _matrix_is_active(equation: Equation) -> bool:
     return any(equation.active[: equation.params["const_lengths"].matvec])
 
 
-@rule_for(p.linear_solve_p, linear=lambda equation: not _matrix_moves(equation))
+@rule_for(p.linear_solve_p, linear=lambda equation: not _matrix_is_active(equation))
 def _linear_solve(equation, k, inputs, outputs, memory):
     lengths = equation.params["const_lengths"]
     num_consts = sum(lengths)
     consts, rhs = inputs[:num_consts], inputs[num_consts:]
-    # Behind the solution there may be auxiliary outputs of the solver; as in JAX, they do not move.
+    # Auxiliary outputs of the solver follow the solution. As in JAX, they are constant.
     x, no_aux = outputs[: len(rhs)], [None] * (len(outputs) - len(rhs))
     rest = [b[k] for b in rhs]
-    if _matrix_moves(equation):
+    if _matrix_is_active(equation):
         product = _product_without_last(equation, k, consts[: lengths.matvec], x, memory)
         rest = [subtract(b, r) for b, r in zip(rest, product, strict=True)]
     if all(r is None for r in rest):
@@ -66,7 +66,7 @@ def _linear_solve(equation, k, inputs, outputs, memory):
 
 
 def _product_without_last(equation, k, consts, x, memory):
-    """Coefficient k of A x with x_[k] taken as zero.
+    """Return coefficient k of A x with x_[k] taken as zero.
 
     The expansion of the product is recorded up to order k - 2. Its order k - 1 is completed here,
     since x_[k-1] is known only now.

@@ -1,6 +1,6 @@
-"""Functions that choose by value and are linear once they have chosen.
+"""Functions that are piecewise linear.
 
-The choice is made at order 0, with JAX's own convention at ties and kinks, and kept.
+The piece is chosen at order 0, with JAX's own convention at ties and kinks.
 """
 
 import jax.numpy as jnp
