@@ -25,5 +25,7 @@ RealScalar: TypeAlias = Real[Array, ""]
 Y: TypeAlias = PyTree[Shaped[ArrayLike, "?*y"], "Y"]
 Args: TypeAlias = PyTree[Any]
 VectorField: TypeAlias = Callable[[RealScalarLike, Y, Args], Y]
+# A pytree of arrays whose structure and shapes are not those of the state.
+Arrays: TypeAlias = PyTree[Shaped[ArrayLike, "..."]]
 # The rate of a penalty, or its integral: a number, or a pytree of numbers or arrays.
 Rate: TypeAlias = PyTree[Shaped[ArrayLike, "..."]]

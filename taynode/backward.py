@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from ._types import Args, RealScalarLike, VectorField, Y
+from ._types import Args, Arrays, RealScalarLike, VectorField, Y
 from .integration.control import WatchedController
 from .integration.nfe import cost_of
 from .solve import diffeqsolve
@@ -26,7 +26,7 @@ def backward_statistics(
     y0: Y,
     args: Args = None,
     *,
-    cotangent: Y | None = None,
+    cotangent: Arrays | None = None,
     penalty_cotangent: Any = None,
     adjoint: Any = dfx.BacksolveAdjoint(),
     **options: Any,

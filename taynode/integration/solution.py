@@ -5,7 +5,7 @@ from typing import Any
 import diffrax as dfx
 import equinox as eqx
 
-from .._types import Args, RealScalarLike, Y
+from .._types import Args, Arrays, RealScalarLike
 from .plain import plain
 
 
@@ -14,7 +14,7 @@ def saved(solution: dfx.Solution) -> tuple[Any, Any]:
     return solution.ts, solution.ys
 
 
-def time_and_state(t: RealScalarLike, y: Y, args: Args) -> tuple[RealScalarLike, Y]:
+def time_and_state(t: RealScalarLike, y: Arrays, args: Args) -> tuple[RealScalarLike, Arrays]:
     """What to save to know where a solve ended."""
     del args
     return t, plain(y)

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from .._types import Y
+from .._types import Arrays
 from ..integration.integrate import integrate
 from ..integration.problem import Problem
 from ..integration.solution import also_saving, split, with_fields
@@ -22,7 +22,7 @@ class Readings(NamedTuple):
     """
 
     times: Any
-    states: Y
+    states: Arrays
     reached: Any
 
 
@@ -60,13 +60,13 @@ def read_rows(problem: Problem, times: Any, axis: int) -> tuple[dfx.Solution, Re
     return solution, Readings(read_times.reshape(times.shape), states, reached.reshape(times.shape))
 
 
-def _separate(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Y]:
+def _separate(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Arrays]:
     """Save at the times, apart from what the user saves."""
     saveat = also_saving(problem.saveat, dfx.SubSaveAt(ts=times))
     return split(integrate(problem.replace(saveat=saveat)))
 
 
-def _merged(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Y]:
+def _merged(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Arrays]:
     """`BacksolveAdjoint` has one series of output times: merge both into it, and split it again."""
     sub = problem.saveat.subs
     if not isinstance(sub, dfx.SubSaveAt):
@@ -102,6 +102,6 @@ def _read_rows_while_stepping(
     return solution, Readings(jnp.where(reached, times, problem.t0), states, reached)
 
 
-def _where(reached: Any, states: Y, start: Y) -> Y:
+def _where(reached: Any, states: Arrays, start: Arrays) -> Arrays:
     shaped = lambda x: reached.reshape(reached.shape + (1,) * (x.ndim - 1))
     return jtu.tree_map(lambda x, y: jnp.where(shaped(x), x, y), states, start)

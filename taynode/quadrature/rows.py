@@ -7,9 +7,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from .._types import Args, RealScalarLike, Y
+from .._types import Args, Arrays, Rate, RealScalarLike, Y
 from ..integration.problem import Problem
 from ..regularizers import AbstractRegularizer
 
@@ -66,7 +66,7 @@ def check_rows(problem: Problem, axis: int) -> int:
 
 def row_rates(
     problem: Problem, regularizer: AbstractRegularizer, axis: int, num_rows: int, key: PRNGKeyArray
-) -> Callable[[Any, Y], Any]:
+) -> Callable[[Array, Arrays], Rate]:
     """A function of a time for each row and the states of all rows: the rates of each row.
 
     Each row draws its own noise.
