@@ -35,7 +35,6 @@ class Spiral(AbstractTask):
 
     def loss(self, model, batch, solve, key):
         logits, solution = model(batch.inputs, solve, key=key)
-        signs = 2 * batch.labels - 1
-        margins = (logits[:, 1] - logits[:, 0]) * signs
+        margins = (logits[:, 1] - logits[:, 0]) * (2 * batch.labels - 1)
         error = jnp.mean((margins < 0).astype(margins.dtype))
         return Outcome(jnp.mean(jnp.logaddexp(0.0, -margins)), solution, {"error": error})

@@ -55,15 +55,7 @@ def test_from_diffrax_solves_cheaper_at_the_same_loss():
 
 
 def test_own_task_is_trained_by_the_command(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "taynode.lab.cli",
-        "train",
-        "own_task:Spiral",
-        "--scale",
-        "smoke",
-    ]
+    command = [sys.executable, "-m", "taynode.lab.cli", "train", "own_task:Spiral"]
     command += ["--scale", "smoke", "--regularizer", "r3", "--weight", "1e-3"]
     command += ["--out", str(tmp_path / "run"), "--json"]
     done = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True)
