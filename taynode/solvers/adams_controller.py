@@ -108,9 +108,11 @@ class AdamsController(dfx.AbstractAdaptiveStepSizeController):
             )
         )
         step, proposed = jnp.asarray(t1 - t0), next_t1 - next_t0
-        # An error of zero gives infinity, one of infinity zero: both are cut off.
-        aimed = ((self.target / size) ** (1 / order)).astype(step.dtype)
-        kept = jnp.minimum(proposed, jnp.clip(aimed, 0.5, 2) * step)
+        # An error of zero gives infinity, and a gradient of NaN, unless it is cut off here. As in
+        # diffrax, the choice of a step is not differentiated.
+        aimed = jnp.minimum((self.target / size) ** (1 / order), 2)
+        aimed = lax.stop_gradient(aimed).astype(step.dtype)
+        kept = jnp.minimum(proposed, jnp.maximum(aimed, 0.5) * step)
         kept = jnp.where(y_error.raised > 0, step, kept)
         # The first order is that of the start. An error that is not finite tells nothing.
         starting = (order <= 2) & jnp.isfinite(size)

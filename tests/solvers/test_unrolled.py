@@ -42,13 +42,14 @@ def solve(solver, y0, strength, *, jumps=False):
 
 
 def test_steps_values_and_gradients_are_those_of_diffrax():
+    def total(inputs, solver):
+        solution = solve(solver, *inputs, jumps=True)
+        return sum(jnp.sum(x**3) for x in solution.ys.values()), (solution.ys, solution.stats)
+
     @eqx.filter_jit
     def both(solver, y0, strength):
-        solution = solve(solver, y0, strength, jumps=True)
-        total = lambda y0, strength: sum(
-            jnp.sum(x**3) for x in solve(solver, y0, strength, jumps=True).ys.values()
-        )
-        return solution.ys, solution.stats, jax.grad(total, argnums=(0, 1))(y0, strength)
+        gradient, (ys, stats) = jax.grad(total, has_aux=True)((y0, strength), solver)
+        return ys, stats, gradient
 
     found, expected = (both(s, Y0, jnp.array(4.0)) for s in (UnrolledDopri5(), dfx.Dopri5()))
     assert found[1]["num_rejected_steps"] > 0
@@ -61,9 +62,8 @@ def test_steps_values_and_gradients_are_those_of_diffrax():
 def test_batches_of_solves():
     """Under `vmap`, each sample has steps of its own."""
     y0 = jax.tree.map(lambda x: jnp.stack([x, 3 * x]), Y0)
-    ends = [
-        jax.vmap(lambda y, s=s: solve(s, y, 4.0).ys)(y0) for s in (UnrolledDopri5(), dfx.Dopri5())
-    ]
+    run = eqx.filter_jit(lambda solver: jax.vmap(lambda y: solve(solver, y, 4.0).ys)(y0))
+    ends = [run(solver) for solver in (UnrolledDopri5(), dfx.Dopri5())]
     for one, other in zip(*map(jax.tree.leaves, ends), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10)
 

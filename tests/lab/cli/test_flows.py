@@ -27,6 +27,8 @@ def run(tmp_path_factory):
             "epochs": 1,
             "num_evaluations": 1,
             "training": SolveConfig(solver="euler", steps=2),
+            # Steps of equal length take less time to compile.
+            "evaluation": SolveConfig(solver="rk4", steps=4),
             "regularizer": RegularizerConfig(),
         }
         settings = dataclasses.replace(task.defaults("smoke"), **quick)
@@ -68,6 +70,6 @@ def test_density(told, tmp_path):
 
 def test_page_shows_data_density_and_samples(run, tmp_path):
     page = write_report([run], tmp_path / "page.html").read_text()
-    assert "What the flow has learned" in page
-    for i in range(3):
-        assert f"density-{i}" in page
+    # pytest would take longer to show the difference than the page takes to write.
+    shown = ["What the flow has learned", *(f"density-{i}" for i in range(3))]
+    assert [text for text in shown if text not in page] == []

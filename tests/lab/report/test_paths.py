@@ -1,5 +1,6 @@
 """Paths against closed forms, and a real run from its training to its page."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import diffrax as dfx
@@ -9,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from taynode.lab import AbstractTask, Outcome
-from taynode.lab.config import SolveConfig
+import taynode as tn
+from taynode.lab import AbstractTask, find_task, Outcome, train
+from taynode.lab.config import RegularizerConfig, SolveConfig
 from taynode.lab.report.page import write_report
 from taynode.lab.report.paths import trace
-from taynode.lab.report.samples import read_samples, write_samples
+from taynode.lab.report.record import record_samples
+from taynode.lab.report.samples import read_samples
 from taynode.lab.training.evaluate import Evaluator
 
 
@@ -111,8 +114,6 @@ def test_steps_and_counts_are_those_of_the_solve(traced, size):
     @jax.jit
     @jax.vmap
     def solve(y0):
-        import taynode as tn
-
         return tn.diffeqsolve(
             dfx.ODETerm(model.vector_field),
             dfx.Dopri5(),
@@ -176,18 +177,10 @@ def test_a_failed_solve_leaves_holes(evaluator):
     assert not np.isinf(arrays["step_times"]).any()
 
 
-@pytest.fixture(scope="module")
-def real_run(tmp_path_factory):
+def test_a_real_run_gives_a_page(open_page, tmp_path):
     """The toy, trained for a few steps on few samples."""
-    import dataclasses
-
-    from taynode.lab import find_task
-    from taynode.lab.config import RegularizerConfig, SolveConfig
-    from taynode.lab.training.loop import train
-
     task = find_task("toy")
-    whole = task.load()
-    small = jax.tree_util.tree_map(lambda x: np.asarray(x, np.float64)[:60], whole)
+    small = jax.tree_util.tree_map(lambda x: np.asarray(x)[:60], task.load())
     task.load = lambda: small
     config = dataclasses.replace(
         task.defaults("smoke"),
@@ -195,23 +188,13 @@ def real_run(tmp_path_factory):
         batch_size=30,
         num_evaluations=1,
         eval_samples=20,
-        precision="float64",
         training=SolveConfig(solver="euler", steps=2),
+        evaluation=SolveConfig(solver="euler", steps=4),
         regularizer=RegularizerConfig(),
     )
-    out = tmp_path_factory.mktemp("real") / "run"
     # Schedules of optax multiply a step, an integer, by a float.
     with jax.numpy_dtype_promotion("standard"):
-        train(config, task, out)
-    return task, config, small, out
-
-
-def test_a_real_run_gives_a_page(real_run, open_page, tmp_path):
-    task, config, data, run = real_run
-    if not (run / "samples.npz").exists():
-        model = task.model(jax.random.key(0))
-        arrays = trace(task, model, config.evaluation, data.train, data.test)
-        write_samples(run, arrays)
+        run = train(config, task, tmp_path / "run", on_finish=record_samples).path
     assert set(read_samples(run)) >= {"train_nfe", "test_nfe", "path_times", "step_times"}
     page = open_page(write_report([run], tmp_path / "report.html"))
     assert "evaluations per test sample" in page.inner_text("h1")
