@@ -19,12 +19,12 @@ class GaussLegendre(tn.AbstractQuadrature):
 
     def solve(self, problem, regularizer, key):
         nodes, weights = np.polynomial.legendre.leggauss(self.points)
-        times = problem.t0 + (problem.t1 - problem.t0) * (nodes + 1) / 2
+        times = jnp.asarray(problem.t0 + (problem.t1 - problem.t0) * (nodes + 1) / 2)
         save = lambda s: s.subs
         subs = problem.saveat.subs, dfx.SubSaveAt(ts=times)
         saveat = eqx.tree_at(save, problem.saveat, subs, is_leaf=lambda x: x is None)
         solution = tn.integrate(problem.replace(saveat=saveat))
-        ts, (ys, states) = solution.ts[0], solution.ys
+        ts, ys, states = solution.ts[0], solution.ys[0], solution.ys[1]
 
         drawn = regularizer.init(problem.y0, problem.args, key=key)
         rate_at = lambda t, y: regularizer.rate(problem.terms.vf, t, y, problem.args, drawn)[1]

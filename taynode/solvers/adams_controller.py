@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
 
-from .._types import RealScalarLike, Y
+from .._types import RealScalar, RealScalarLike, Y
 
 
 class AdamsError(NamedTuple):
@@ -22,7 +22,7 @@ class AdamsError(NamedTuple):
     """
 
     error: Y
-    order: RealScalarLike
+    order: RealScalar
     raised: RealScalarLike
 
 
