@@ -6,19 +6,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import pytest
 
 import taynode as tn
 from benchmarks.counting import count_primitives
 
 
-def mlp(sizes, activation, key=0):
+def mlp(sizes, activation):
     """A field like the paper's: time is concatenated to the input of every layer."""
-    keys = jr.split(jr.key(key), len(sizes) - 1)
-    weights = [
-        jr.normal(k, (m + 1, n)) / m**0.5
-        for k, m, n in zip(keys, sizes[:-1], sizes[1:], strict=True)
-    ]
+    weights = [np.ones((m + 1, n)) for m, n in itertools.pairwise(sizes)]
 
     def field(t, y, weights):
         for w in weights:
@@ -29,7 +26,7 @@ def mlp(sizes, activation, key=0):
     return field, weights
 
 
-SIZES = {2: (784, 100, 784), 3: (2, 64, 64, 2)}
+SIZES = {2: (5, 7, 5), 3: (2, 4, 4, 2)}
 ACTIVATIONS = {
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
@@ -43,7 +40,7 @@ ACTIVATIONS = {
 @pytest.mark.parametrize("num_products", SIZES)
 def test_each_matrix_product_once_per_order(num_products, order):
     field, weights = mlp(SIZES[num_products], jax.nn.sigmoid)
-    y = jnp.ones((4, SIZES[num_products][0]))
+    y = np.ones((4, SIZES[num_products][0]))
     counts = count_primitives(
         lambda y, w: tn.solution_derivatives(field, 0.3, y, w, order=order), y, weights
     )
@@ -54,7 +51,7 @@ def test_each_matrix_product_once_per_order(num_products, order):
 @pytest.mark.parametrize("num_products", SIZES)
 def test_the_gradient_costs_three_evaluations_per_order(num_products, order):
     field, weights = mlp(SIZES[num_products], jax.nn.sigmoid)
-    y = jnp.ones((4, SIZES[num_products][0]))
+    y = np.ones((4, SIZES[num_products][0]))
 
     def penalty(weights, y):
         return jnp.sum(tn.solution_derivatives(field, 0.3, y, weights, order=order)[-1] ** 2)
@@ -74,7 +71,10 @@ def test_no_activation_adds_matrix_products(name):
 
 @pytest.mark.parametrize("name", ["sigmoid", "tanh", "softplus"])
 def test_elementwise_work_grows_linearly_with_the_order(name):
-    """Order k adds O(k) products: the second difference in K stays the same, but for parity."""
+    """Order k adds O(k) products, so the second difference in K is constant.
+
+    A square takes half its products twice, which makes even and odd orders differ.
+    """
     field, weights = mlp((5, 7, 5), ACTIVATIONS[name])
 
     def products(order):
@@ -83,10 +83,10 @@ def test_elementwise_work_grows_linearly_with_the_order(name):
             jnp.ones((3, 5)),
         )["mul"]
 
-    totals = [products(order) for order in range(3, 11)]
+    totals = [products(order) for order in (4, 6, 8, 10)]
     added = [b - a for a, b in itertools.pairwise(totals)]
-    growth = [b - a for a, b in itertools.pairwise(added)]
-    assert max(growth[-2:]) <= max(growth[:2]) <= 10
+    first, second = (b - a for a, b in itertools.pairwise(added))
+    assert second == first <= 40
 
 
 def test_equinox_mlp_costs_the_same():
