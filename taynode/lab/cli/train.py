@@ -99,7 +99,7 @@ def train(  # noqa: D417 (the names come from the registry)
         "learning_rate": learning_rate,
     }
     the_task = import_task(task)
-    changes = merged(read_toml(config), given(set_), settings_of(flags))
+    changes = merged(read_toml(config), settings_of(flags), given(set_))
     settings = with_changes(the_task.defaults(scale), changes)
     if regularizer not in (None, NO_REGULARIZER) and not settings.regularizer.weight:
         raise ConfigError(f"`regularizer` {regularizer} needs a `--weight` above zero.")

@@ -112,7 +112,7 @@ def test_run_is_never_overwritten(taynode, runs):
     assert "pass `--resume` to go on with it" in err
 
 
-def test_settings_come_from_a_file_and_flags_go_before_it(taynode, monkeypatch, tmp_path):
+def test_flags_override_a_file_and_single_settings_override_both(taynode, monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(train, "run", lambda settings, *args, **kwargs: seen.append(settings) or {})
     file = tmp_path / "settings.toml"

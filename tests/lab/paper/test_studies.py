@@ -6,7 +6,6 @@ import pytest
 
 from taynode.lab.cli import main
 from taynode.lab.cli.paper import Watch
-from taynode.lab.config import ConfigError
 from taynode.lab.paper import Claim, find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Line, Panel
 from taynode.lab.paper.run import Progress, remarks_on_data, run_studies
@@ -18,6 +17,7 @@ from taynode.lab.sweep.rows import row_of_result
 from taynode.lab.sweep.table import Table
 from taynode.lab.sweep.work import RESULT
 from taynode.lab.training.records import write_json
+from taynode.registry import UnknownNameError
 
 from ..sweep.test_table import result
 
@@ -35,12 +35,12 @@ def test_every_study_can_be_found():
         assert study.name == name
         assert study.title
         assert all(job.identity for job in study.jobs("smoke", [0]))
-    with pytest.raises(ConfigError, match="did you mean 'fig1-toy'"):
+    with pytest.raises(UnknownNameError, match="did you mean 'fig1-toy'"):
         find_study("fig1")
 
 
 def test_verdict_is_a_known_word():
-    with pytest.raises(ConfigError, match="verdict"):
+    with pytest.raises(UnknownNameError, match="verdict"):
         Claim("", "", "", "perhaps")
 
 

@@ -113,7 +113,7 @@ def _parameters_are_kept(result, root):
     assert run.config.seed == 1
     # It is the model that was evaluated.
     evaluator = lab.Evaluator(run.task, run.config.evaluation, seed=run.config.seed)
-    loss = evaluator.report(run.model, run.data.test)["loss"]
+    loss = evaluator.report(run.model, run.data.test, split="test")["loss"]
     assert loss == pytest.approx(result["row"]["test_loss"], rel=1e-5)
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from taynode.lab import Data
-from taynode.lab.config import ConfigError, RegularizerConfig, SolveConfig
+from taynode.lab.config import RegularizerConfig, SolveConfig
 from taynode.lab.report.flows import draw_density, draw_samples
 from taynode.lab.training.evaluate import Evaluator
 from taynode.lab.training.keys import Keys
 from taynode.lab.training.running import Training
 from taynode.models import ContinuousFlow, HutchinsonDivergence
+from taynode.registry import UnknownNameError
 
 from .tiny_task import points, Tiny, TinyFlow
 
@@ -134,7 +135,7 @@ def test_draws_of_an_evaluation_differ_between_batches_and_splits():
 
 
 def test_a_split_that_does_not_exist_is_refused():
-    with pytest.raises(ConfigError, match="`split` 'tests' is not known: did you mean 'test'"):
+    with pytest.raises(UnknownNameError, match="`split` 'tests' is not known: did you mean 'test'"):
         Keys(0).loss("tests", 0)
 
 
