@@ -1,13 +1,13 @@
 """PhysioNet 2012: patients in intensive care, measured when there was occasion to."""
 
 import contextlib
-import os
 import zipfile
 import zlib
 from pathlib import Path
 
 import numpy as np
 
+from ..files import drafted
 from . import store
 from .errors import DataError
 from .physionet_files import digest, patient_files
@@ -138,20 +138,15 @@ def _read(path: Path) -> Records | None:
 
 def _write(path: Path, records: Records) -> None:
     """Keep what was parsed. Few entries are observed, so the others are not stored."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    # A cache that cannot be written costs time, and nothing else.
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
+        with drafted(path) as draft:
             np.savez(
-                file,
+                draft,
                 ids=records.ids,
                 static=records.static,
                 num_rows=records.num_rows,
                 mask=np.packbits(records.mask),
                 observed=records.values[records.mask],
             )
-        part.replace(path)
-    except OSError:
-        # A cache that cannot be written costs time, and nothing else.
-        with contextlib.suppress(OSError):
-            part.unlink()

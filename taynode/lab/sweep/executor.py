@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..config import positive
-from ..training.records import write_json
+from ..files import write_json
 from .plan import Job
 from .worker import ATTACHED, TASK
 

@@ -7,14 +7,12 @@ same job, the last one counts.
 
 import contextlib
 import json
-import os
 import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 from ..data.lock import exclusive
-from ..training.records import naming, replace_text
+from ..files import append_line, Json, replace_text
 from .plan import file_name, Job
 from .rows import result_of_row, row_of_result
 
@@ -30,26 +28,21 @@ class Table:
     def __init__(self, root: Path):
         self.root = root
 
-    def results(self) -> dict[Job, dict[str, Any]]:
+    def results(self) -> dict[Job, Json]:
         """The result of each job that has one."""
         return {
             job: result for file in sorted(self.root.glob("*.jsonl")) for job, result in _read(file)
         }
 
-    def append(self, result: dict[str, Any]) -> None:
+    def append(self, result: Json) -> None:
         """Add a result, durably. One that is there already is not added again."""
-        line = json.dumps(row_of_result(result)).encode()
+        line = json.dumps(row_of_result(result))
         file = self._file(result["config"]["task"])
         with self._locked():
             lines = _whole_lines(file)
-            if line in lines:
-                return
-            with naming(file), open(file, "ab") as stream:
-                # Whatever is behind the last whole line is of no use.
-                stream.truncate(sum(len(each) + 1 for each in lines))
-                stream.write(line + b"\n")
-                stream.flush()
-                os.fsync(stream.fileno())
+            if line.encode() not in lines:
+                # The rest of the file is a line that was cut off.
+                append_line(file, line, size=sum(len(each) + 1 for each in lines))
 
     def forget(self, jobs: Collection[Job]) -> None:
         """Remove the results of some jobs."""
@@ -77,7 +70,7 @@ def _whole_lines(file: Path) -> list[bytes]:
     return lines
 
 
-def _read(file: Path) -> Iterator[tuple[Job, dict[str, Any]]]:
+def _read(file: Path) -> Iterator[tuple[Job, Json]]:
     problems = []
     for number, line in enumerate(_whole_lines(file), 1):
         try:

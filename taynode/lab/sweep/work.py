@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -57,7 +58,7 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
     run = RunDirectory(directory)
     if why := _why_not(job.config, run):
         clear(directory)
-        result["redone"] = why
+        result["redone"] = _without_place(why, directory)
     elif (directory / RESULT).exists():
         result["redone"] = f"{RESULT} was damaged, or of other settings."
     try:
@@ -66,14 +67,15 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
         except SaveError:
             raise
         except CheckpointError as error:
-            # What cannot be read now may be sound.
+            # Files that cannot be read now may be undamaged.
             if isinstance(error.__cause__, OSError):
                 raise
             clear(directory)
-            result["redone"] = str(error)
+            result["redone"] = _without_place(str(error), directory)
             _train(job, directory, task)
     except TrainingFailed as failure:
-        result |= {"state": "failed", "message": str(failure)}
+        message = _without_place(str(failure), directory)
+        result |= {"state": "failed", "message": message}
     rows = run.rows()
     environment = run.environment()
     result["data"] = environment.pop("data", "")
@@ -105,6 +107,11 @@ def _why_not(config: TrainConfig, run: RunDirectory) -> str:
         return str(error)
     # Also settings that were left at their defaults, which checkpoints are not known by.
     return "" if same else "It was begun with other settings."
+
+
+def _without_place(text: str, directory: Path) -> str:
+    """A message that names files of a run, without the place of its directory: results travel."""
+    return text.replace(f"{directory.parent}{os.sep}", "")
 
 
 def _no_good() -> tuple[type[Exception], ...]:

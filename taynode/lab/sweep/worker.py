@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..data.lock import exclusive
+from ..files import write_json
 from ..tasks.base import find_task, import_task
-from ..training.records import write_json
 from .plan import job_from_dict
 from .rows import row_of_result
 from .work import do, LOCK, Measurements, read_result, RESULT

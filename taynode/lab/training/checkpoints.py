@@ -9,16 +9,19 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from ..files import drafted, drafts, Json
 from .leaves import unpack
-from .records import drafted, drafts
 from .state_file import Damaged, decode, encode
 
 
 # Checkpoints of format 1 have no suffix. They are found and refused, because a run whose
 # checkpoints are overlooked would begin anew.
 NAME = re.compile(r"step_(\d+)(\.ckpt)?")
+
+# The errors of checkpoints that cannot be used.
+Problems: TypeAlias = dict[Path, OSError | Damaged]
 
 
 class CheckpointError(Exception):
@@ -38,7 +41,7 @@ class Restored(NamedTuple):
 
     step: int
     state: Any
-    info: dict[str, Any]
+    info: Json
 
 
 class Checkpoints:
@@ -62,7 +65,7 @@ class Checkpoints:
         *,
         keep: int = 3,
         fingerprint: str,
-        config: dict[str, Any] | None = None,
+        config: Json | None = None,
     ):
         if keep < 1:
             raise ValueError(f"`keep` must be at least 1, got {keep}.")
@@ -75,7 +78,7 @@ class Checkpoints:
         """The steps of all undamaged checkpoints, in ascending order. Reads every file."""
         return self._newest()[::-1]
 
-    def save(self, step: int, state: Any, *, info: dict[str, Any] | None = None) -> None:
+    def save(self, step: int, state: Any, *, info: Json | None = None) -> None:
         """Save a state. When this returns, the state is on disk and has been read back.
 
         **Arguments:**
@@ -111,10 +114,9 @@ class Checkpoints:
                         raise Damaged("the file was read back with other contents")
                 self._prune()
         except (OSError, Damaged) as error:
-            reason = getattr(error, "strerror", None) or error
             raise SaveError(
                 f"The checkpoint of step {step} could not be written to `{self.directory}`: "
-                f"{reason}. Earlier checkpoints are untouched."
+                f"{_reason(error)}. Earlier checkpoints are untouched."
             ) from error
 
     def restore(self, template: Any, *, part: str = "") -> Restored | None:
@@ -126,10 +128,13 @@ class Checkpoints:
             `jax.ShapeDtypeStruct`s.
         - `part`: restore only the leaves below this path, such as `".arrays"` or `"[0]['x']"`.
             `template` is then a template of that part.
+
+        Raises a `CheckpointError` if no checkpoint can be used. Its cause is an `OSError` if a file
+        could not be read: that file may be undamaged.
         """
-        problems: list[str] = []
+        problems: Problems = {}
         for header, data in self._undamaged(problems):
-            for problem in problems:
+            for problem in _in_words(problems):
                 warnings.warn(f"Skipped checkpoint {problem}.", CheckpointWarning, stacklevel=2)
             try:
                 state = unpack(template, header["leaves"], data, part)
@@ -140,11 +145,12 @@ class Checkpoints:
                 ) from None
             return Restored(header["step"], state, header["info"])
         if problems:
-            listed = "\n".join(f"- {problem}" for problem in problems)
+            listed = "\n".join(f"- {problem}" for problem in _in_words(problems))
+            unread = next((e for e in problems.values() if isinstance(e, OSError)), None)
             raise CheckpointError(
                 f"None of the checkpoints can be used:\n{listed}\nRestore one from a backup, or "
                 f"move `{self.directory}` away to start from the beginning."
-            )
+            ) from unread
         return None
 
     def _files(self) -> list[tuple[int, Path]]:
@@ -159,19 +165,19 @@ class Checkpoints:
 
     def _newest(self, count: int | None = None) -> list[int]:
         """The steps of the newest undamaged checkpoints, in descending order."""
-        return [header["step"] for header, _ in itertools.islice(self._undamaged([]), count)]
+        return [header["step"] for header, _ in itertools.islice(self._undamaged({}), count)]
 
-    def _undamaged(self, problems: list[str]) -> Iterator[tuple[dict[str, Any], memoryview]]:
+    def _undamaged(self, problems: Problems) -> Iterator[tuple[Json, memoryview]]:
         """Header and data of all undamaged checkpoints, the newest first.
 
-        What is wrong with the others is added to `problems`. A checkpoint of another
-        configuration is an error.
+        The errors of the others are added to `problems`. A checkpoint of another configuration is
+        an error.
         """
         for _, file in self._files():
             try:
                 header, data = decode(file.read_bytes())
             except (OSError, Damaged) as error:
-                problems.append(f"`{file}`: {getattr(error, 'strerror', None) or error}")
+                problems[file] = error
                 continue
             if header["fingerprint"] != self.fingerprint:
                 raise CheckpointError(
@@ -209,6 +215,14 @@ class Checkpoints:
                 CheckpointWarning,
                 stacklevel=3,
             )
+
+
+def _in_words(problems: Problems) -> list[str]:
+    return [f"`{file}`: {_reason(error)}" for file, error in problems.items()]
+
+
+def _reason(error: OSError | Damaged) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _differences(here: Any, there: Any, name: str = "") -> Iterator[str]:

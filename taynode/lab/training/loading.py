@@ -15,11 +15,10 @@ import numpy as np
 
 from ..config import ConfigError, fingerprint, to_dict, TrainConfig
 from ..tasks.base import AbstractTask, Data, find_task
-from .build import make_optimizer
 from .checkpoints import Checkpoints
-from .parameters import read_header, read_parameters
+from .parameters import Model, read_header, read_parameters
 from .records import RunDirectory
-from .running import first_state, new_model, on_device, saved_part
+from .running import final_arrays, new_model, on_device
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,21 +90,18 @@ def config_of(path: Path) -> TrainConfig:
     return read_header(path).config if path.is_file() else RunDirectory(path).config()
 
 
-def _restore(run: RunDirectory, config: TrainConfig, template: Any) -> tuple[Any, int]:
+def _restore(run: RunDirectory, config: TrainConfig, template: Model) -> tuple[Model, int]:
     """The model of the newest checkpoint, and its step."""
-    # The numbers of steps shape the schedules alone, and not the optimizer's state.
-    optimizer = make_optimizer(config.optimizer, num_steps=1, steps_per_epoch=1)
-    # A checkpoint is behind the first evaluation, which tells whether the run validates.
-    validates = any("valid_loss" in row for row in run.rows())
-    state, best, static = first_state(template, optimizer, validates=validates)
     checkpoints = Checkpoints(
         run.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )
-    restored = checkpoints.restore(saved_part(state, best))
+    arrays, static = eqx.partition(template, eqx.is_array)
+    # A run evaluates before it saves its first checkpoint.
+    validates = any("valid_loss" in row for row in run.rows())
+    restored = checkpoints.restore(arrays, part=final_arrays(validates=validates))
     if restored is None:
         raise ConfigError(f"{run.path} has no checkpoint to load a model from.")
-    arrays = restored.state[1].arrays if validates else restored.state.arrays
-    return eqx.combine(arrays, static), restored.step
+    return eqx.combine(restored.state, static), restored.step
 
 
 def _is_floating(x: Any) -> bool:

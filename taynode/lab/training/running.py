@@ -85,9 +85,14 @@ def first_state(
     return state, best, static
 
 
-def saved_part(state: TrainState, best: Best | None) -> Any:
-    """What a checkpoint holds; there is a best model only if there is data to validate on."""
+def saved_part(state: TrainState, best: Best | None) -> Saved:
+    """The contents of a checkpoint. There is a best model only if there is validation data."""
     return state if best is None else (state, best)
+
+
+def final_arrays(*, validates: bool) -> str:
+    """The path of the final model's arrays within the contents of a checkpoint."""
+    return "[1].arrays" if validates else ".arrays"
 
 
 class Training:

@@ -10,9 +10,9 @@ import pytest
 from taynode import lab
 from taynode.lab.cli import main
 from taynode.lab.config import to_dict
+from taynode.lab.files import write_json
 from taynode.lab.sweep.plan import Job
 from taynode.lab.sweep.worker import main as work
-from taynode.lab.training.records import write_json
 
 
 EVIL = """

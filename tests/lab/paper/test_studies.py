@@ -6,6 +6,7 @@ import pytest
 
 from taynode.lab.cli import main
 from taynode.lab.cli.paper import Watch
+from taynode.lab.files import write_json
 from taynode.lab.paper import Claim, find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Line, Panel
 from taynode.lab.paper.run import Progress, remarks_on_data, run_studies
@@ -16,7 +17,6 @@ from taynode.lab.sweep.results import WORK
 from taynode.lab.sweep.rows import row_of_result
 from taynode.lab.sweep.table import Table
 from taynode.lab.sweep.work import RESULT
-from taynode.lab.training.records import write_json
 from taynode.registry import UnknownNameError
 
 from ..sweep.test_table import result
