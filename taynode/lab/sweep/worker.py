@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..data.lock import exclusive
 from ..files import write_json
-from ..tasks.base import find_task, import_task
+from ..tasks.names import find_task, import_task
 from .plan import job_from_dict
 from .rows import row_of_result
 from .work import do, LOCK, Measurements, read_result, RESULT

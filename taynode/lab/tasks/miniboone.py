@@ -1,8 +1,9 @@
-"""MINIBOONE: a density in 43 dimensions, by the paper's flow."""
+"""MINIBOONE: a density in 43 dimensions with the paper's flow."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
+from jaxtyping import PRNGKeyArray
 
 from ...models import ConcatSquashMLP, ContinuousFlow, HutchinsonDivergence
 from ..config import OptimizerConfig, SolveConfig, TrainConfig
@@ -54,13 +55,13 @@ class Miniboone(AbstractDensity):
         )
 
     def load(self) -> Data:
-        """The rows, standardized; see `taynode.lab.data.load_miniboone` for what they are."""
+        """The standardized rows of `taynode.lab.data.load_miniboone`."""
         rows = load_miniboone()
         self.data_label = rows.label if rows.is_partial else ""
         return Data(train=rows.train, test=rows.test, valid=rows.valid)
 
-    def model(self, key: Any) -> ContinuousFlow:
-        """The flow, with a divergence of Gaussian noise."""
+    def model(self, key: PRNGKeyArray) -> ContinuousFlow:
+        """The flow, with Hutchinson's estimate of the divergence from Gaussian noise."""
         width = (20 if self.scale == "paper" else 4) * SIZE
         field = ConcatSquashMLP((SIZE, width, width, SIZE), jax.nn.softplus, key=key)
         return ContinuousFlow(field, (SIZE,), HutchinsonDivergence("gaussian"))

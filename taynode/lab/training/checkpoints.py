@@ -9,7 +9,9 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
+
+from jaxtyping import PyTree
 
 from ..files import drafted, drafts, Json
 from .leaves import unpack
@@ -40,7 +42,7 @@ class Restored(NamedTuple):
     """The contents of a checkpoint."""
 
     step: int
-    state: Any
+    state: PyTree
     info: Json
 
 
@@ -78,7 +80,7 @@ class Checkpoints:
         """The steps of all undamaged checkpoints, in ascending order. Reads every file."""
         return self._newest()[::-1]
 
-    def save(self, step: int, state: Any, *, info: Json | None = None) -> None:
+    def save(self, step: int, state: PyTree, *, info: Json | None = None) -> None:
         """Save a state. When this returns, the state is on disk and has been read back.
 
         **Arguments:**
@@ -119,7 +121,7 @@ class Checkpoints:
                 f"{_reason(error)}. Earlier checkpoints are untouched."
             ) from error
 
-    def restore(self, template: Any, *, part: str = "") -> Restored | None:
+    def restore(self, template: PyTree, *, part: str = "") -> Restored | None:
         """The newest undamaged checkpoint, or `None` if there is no checkpoint at all.
 
         **Arguments:**
@@ -225,7 +227,7 @@ def _reason(error: OSError | Damaged) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def _differences(here: Any, there: Any, name: str = "") -> Iterator[str]:
+def _differences(here: object, there: object, name: str = "") -> Iterator[str]:
     """The settings in which two configurations differ, in words."""
     if isinstance(here, dict) and isinstance(there, dict):
         for key in dict.fromkeys([*here, *there]):

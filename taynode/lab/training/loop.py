@@ -4,9 +4,10 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from ..config import ConfigError, fingerprint, to_dict, TrainConfig
+from ..config import ConfigError, fingerprint, NO_REGULARIZER, to_dict, TrainConfig
+from ..files import Json
+from ..tasks.base import AbstractTask
 from .checkpoints import CheckpointError, Checkpoints
 from .failures import FailureCheck, TrainingFailed
 from .interruption import Interruption
@@ -33,12 +34,12 @@ class Progress:
     penalty: float | None
     nfe: float
     seconds_per_step: float
-    row: dict[str, Any] | None = None
+    row: Json | None = None
 
 
 def train(
     config: TrainConfig,
-    task: Any,
+    task: AbstractTask,
     out: str | Path,
     *,
     resume: bool = False,
@@ -125,8 +126,8 @@ class _Loop:
     ):
         self.training, self.directory, self.checkpoints = training, directory, checkpoints
         self.on_progress = on_progress
-        regularizer = training.config.regularizer
-        self.has_penalty = regularizer.name != "none" and regularizer.quadrature != "backward"
+        config = training.config.regularizer
+        self.has_penalty = config.name != NO_REGULARIZER and config.quadrature != "backward"
 
     def run(self, step: int | None, interruption: Interruption) -> None:
         """Train from a step to the end; `None` means that not even step 0 has been evaluated."""
@@ -167,7 +168,7 @@ class _Loop:
             means = float(records.loss.mean()), penalty, float(records.nfe.mean())
             self._notify(Progress(step, total, *means, seconds / count, row))
 
-    def _evaluate(self, step: int) -> dict[str, Any]:
+    def _evaluate(self, step: int) -> Json:
         row = self.training.row(step)
         self.directory.append(row)
         return row

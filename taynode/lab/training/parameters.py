@@ -7,13 +7,15 @@ alone: reading it runs no code.
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import equinox as eqx
+
 from ..config import ConfigError, from_dict, to_dict, TrainConfig
 from ..files import drafted, Json
 from .leaves import unpack
 from .state_file import Damaged, decode, encode
 
 
-Model = TypeVar("Model")
+Model = TypeVar("Model", bound=eqx.Module)
 
 
 class Header(NamedTuple):
@@ -23,7 +25,7 @@ class Header(NamedTuple):
     step: int
 
 
-def write_parameters(file: Path, model: object, config: TrainConfig, step: int) -> None:
+def write_parameters(file: Path, model: eqx.Module, config: TrainConfig, step: int) -> None:
     """Write a file at once or not at all."""
     with drafted(file) as draft:
         draft.write_bytes(encode({"config": to_dict(config), "step": step}, model))

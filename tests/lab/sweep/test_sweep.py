@@ -17,7 +17,7 @@ from taynode.lab.sweep.results import forget, known_and_missing, MODELS, run_job
 from taynode.lab.sweep.rows import row_of_result
 from taynode.lab.sweep.table import Table
 from taynode.lab.sweep.work import PARAMETERS, RESULT
-from taynode.lab.tasks.base import import_task
+from taynode.lab.tasks.names import import_task
 from tests.lab.sweep.test_table import result
 
 
