@@ -18,40 +18,46 @@ app = App(
 )
 data = App(name="data", help="List, download and verify data sets.")
 
-# As strings: a command's module is imported when the command is chosen.
-app.command(
-    f"{__name__}.demo:demo",
-    help="Train digits without and with regularization, and compare: two minutes.",
-)
-app.command(f"{__name__}.train:train", help="Train a model, and record the run in a directory.")
-app.command(
-    f"{__name__}.evaluate:evaluate",
-    help="Evaluate a trained model under any solver and tolerance.",
-)
-app.command(f"{__name__}.compare:compare", help="Compare runs in a table and on a page.")
-app.command(f"{__name__}.report:report", help="Write an HTML page about runs, which opens offline.")
-app.command(f"{__name__}.sample:sample", help="Draw samples from a trained flow.")
-app.command(f"{__name__}.sample:density", help="Draw the density of a trained flow in the plane.")
-app.command(data)
-data.command(
-    f"{__name__}.data:list_",
-    name="list",
-    help="List the data sets, and where each of them is.",
-)
-data.command(f"{__name__}.data:fetch", name="fetch", help="Download a data set.")
-data.command(
-    f"{__name__}.data:verify",
-    name="verify",
-    help="Compare the files of a data set with their checksums.",
-)
-
 paper = App(name="paper", help="Reproduce the figures, tables and claims of the paper.")
-app.command(paper)
-paper.command(f"{__name__}.paper:list_", name="list", help="List the studies.")
-paper.command(f"{__name__}.paper:run", name="run", help="Run some studies.")
-paper.command(
-    f"{__name__}.paper:all_", name="all", help="Run all studies, and write the page about them."
+
+
+def _add(group: App, commands: dict[str, str]) -> None:
+    """Add commands by their places. A module is imported only when its command is chosen."""
+    for place, text in commands.items():
+        name = place.partition(":")[2].rstrip("_")
+        group.command(f"{__name__}.{place}", name=name, help=text)
+
+
+_add(
+    app,
+    {
+        "demo:demo": "Train digits without and with regularization, and compare: two minutes.",
+        "train:train": "Train a model, and record the run in a directory.",
+        "evaluate:evaluate": "Evaluate a trained model under any solver and tolerance.",
+        "compare:compare": "Compare runs in a table and on a page.",
+        "report:report": "Write an HTML page about runs, which opens offline.",
+        "sample:sample": "Draw samples from a trained flow.",
+        "sample:density": "Draw the density of a trained flow in the plane.",
+    },
 )
+_add(
+    data,
+    {
+        "data:list_": "List the data sets, and where each of them is.",
+        "data:fetch": "Download a data set.",
+        "data:verify": "Compare the files of a data set with their checksums.",
+    },
+)
+_add(
+    paper,
+    {
+        "paper:list_": "List the studies.",
+        "paper:run": "Run some studies.",
+        "paper:all_": "Run all studies, and write the page about them.",
+    },
+)
+app.command(data)
+app.command(paper)
 
 
 def main(words: Sequence[str] | None = None) -> None:

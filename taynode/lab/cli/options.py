@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ..config import ConfigError, from_dict, to_dict, TrainConfig
+from ..config import ConfigError, TrainConfig
 from ..files import Json
 
 
@@ -80,8 +80,3 @@ def read_toml(file: Path | None) -> Json:
         raise ConfigError(f"`config` {file}: there is no such file.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"`config` {file} is not valid TOML: {error}.") from None
-
-
-def with_changes(defaults: TrainConfig, *changes: Json) -> TrainConfig:
-    """A configuration, changed by nested dictionaries."""
-    return from_dict(TrainConfig, merged(to_dict(defaults), *changes))

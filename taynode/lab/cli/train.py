@@ -8,10 +8,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...registry import ADJOINTS, one_of, QUADRATURES, REGULARIZERS, SOLVERS
-from ..config import ConfigError, NO_REGULARIZER, SCALES
-from ..flags import settings_of
+from ..config import ConfigError, from_dict, NO_REGULARIZER, SCALES, to_dict, TrainConfig
+from ..flags import FLAGS, settings_of
 from ..tasks.names import import_task
-from .options import given, merged, read_toml, TrainOptions, with_changes
+from .options import given, merged, read_toml, TrainOptions
 from .tables import JsonOutput
 
 
@@ -81,24 +81,13 @@ def train(
         TOML file with settings; flags override the file.
 
     """
+    # First, when the parameters are the only local variables.
+    flags = {name: value for name, value in locals().items() if name in FLAGS}
     one_of("scale", scale, SCALES)
-    flags = {
-        "regularizer": regularizer,
-        "weight": weight,
-        "quadrature": quadrature,
-        "seed": seed,
-        "epochs": epochs,
-        "solver": solver,
-        "adjoint": adjoint,
-        "steps": steps,
-        "rtol": rtol,
-        "atol": atol,
-        "weight_decay": weight_decay,
-        "learning_rate": learning_rate,
-    }
     the_task = import_task(task)
-    changes = merged(read_toml(config), settings_of(flags), given(set_))
-    settings = with_changes(the_task.defaults(scale), changes)
+    defaults = to_dict(the_task.defaults(scale))
+    changes = read_toml(config), settings_of(flags), given(set_)
+    settings = from_dict(TrainConfig, merged(defaults, *changes))
     if regularizer not in (None, NO_REGULARIZER) and not settings.regularizer.weight:
         raise ConfigError(f"`regularizer` {regularizer} needs a `--weight` above zero.")
     name = settings.regularizer.name

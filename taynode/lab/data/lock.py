@@ -1,4 +1,4 @@
-"""One process at a time."""
+"""A lock between processes."""
 
 import os
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from pathlib import Path
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Wait until no other process holds the lock at `path`; a dead process holds none."""
+    """Hold the lock at `path`, after waiting for other processes. A dead process holds no lock."""
     try:
         import fcntl
     except ImportError:
-        # Windows: two downloads at once may disturb each other, which their checksums will show.
+        # Windows has no such lock. Checksums show whether two downloads disturbed each other.
         yield
         return
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -1,8 +1,8 @@
-"""The results that are kept: a file of JSON lines for each task, one line for each run.
+"""The table of kept results: a file of JSON lines for each task, with one line for each run.
 
-Lines are only ever appended, and on disk when `append` returns. A kill leaves at most a last line
-that is cut off, which readers skip and the next writer removes. If there are several lines for the
-same job, the last one counts.
+Lines are appended, and are on disk when `append` returns. A kill leaves at most an incomplete last
+line, which readers skip and the next writer removes. If a job has several lines, the last one
+counts.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from .rows import result_of_row, row_of_result
 
 
 class Table:
-    """The table of all runs in a directory; several processes may use it at the same time.
+    """The table of all runs in a directory. Several processes may use it at the same time.
 
     **Arguments:**
 
-    - `root`: the directory; made by the first append.
+    - `root`: the directory, which the first append creates.
     """
 
     def __init__(self, root: Path):
@@ -35,7 +35,7 @@ class Table:
         }
 
     def append(self, result: Json) -> None:
-        """Add a result, durably. One that is there already is not added again."""
+        """Add a result that is not in the table yet. It is on disk when this returns."""
         line = json.dumps(row_of_result(result))
         file = self._file(result["config"]["task"])
         with self._locked():
@@ -65,7 +65,7 @@ class Table:
 
 
 def _whole_lines(file: Path) -> list[bytes]:
-    """The lines of a file, without a last one that was cut off."""
+    """The complete lines of a file."""
     *lines, _ = (file.read_bytes() if file.exists() else b"").split(b"\n")
     return lines
 

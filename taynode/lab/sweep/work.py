@@ -1,4 +1,4 @@
-"""What a worker does: training, evaluations and measurements of one job."""
+"""The work of one job: training, evaluations and measurements."""
 
 import hashlib
 import json
@@ -6,9 +6,10 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from ..config import ConfigError, one_of, to_dict, TrainConfig
+from ..files import Json
 from ..report.command import reproduce
 from ..tasks.base import AbstractTask
 from ..training.records import RunDirectory
@@ -17,7 +18,7 @@ from .rows import result_of_row, VERSION
 
 
 RESULT, PARAMETERS, LOCK = "result.json", "parameters.eqx", ".lock"
-# What is kept of the evaluations before the last one.
+# The kept metrics of the evaluations before the last one.
 HISTORY = (
     "step",
     "epoch",
@@ -33,11 +34,11 @@ HISTORY = (
     "r3",
 )
 KEPT = ("job.json", LOCK, "error.txt")
-Measurements = Mapping[str, Callable[[Path], Any]]
+Measurements: TypeAlias = Mapping[str, Callable[[Path], Json]]
 
 
-def read_result(job: Job, directory: Path) -> dict[str, Any] | None:
-    """The result of a job in the directory of its worker; none if there is none to be trusted."""
+def read_result(job: Job, directory: Path) -> Json | None:
+    """The result of a job in the directory of its worker, unless it is missing or invalid."""
     try:
         found, result = result_of_row(json.loads((directory / RESULT).read_text()))
     except (OSError, ValueError):
@@ -45,8 +46,8 @@ def read_result(job: Job, directory: Path) -> dict[str, Any] | None:
     return result if found == job else None
 
 
-def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements) -> dict[str, Any]:
-    """Train, or go on with it, and evaluate; a run that fails is a result, too."""
+def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements) -> Json:
+    """Train, or continue to train, and evaluate. A failed run is a result, too."""
     from ..training.checkpoints import CheckpointError, SaveError
     from ..training.failures import TrainingFailed
 
@@ -79,7 +80,7 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
     rows = run.rows()
     environment = run.environment()
     result["data"] = environment.pop("data", "")
-    # Times depend on it.
+    # Measured times depend on the machine.
     result["environment"] = environment
     result["row"] = rows[-1] if rows else {}
     result["history"] = [{k: row[k] for k in HISTORY if k in row} for row in rows]
@@ -94,18 +95,17 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
             for name in job.measurements:
                 result["measured"][name] = _measure(measurements[name], directory)
         except _no_good() as error:
-            # This must not keep the others from being told of.
             result |= {"state": "failed", "message": f"{type(error).__name__}: {error}"}
     return result
 
 
 def _why_not(config: TrainConfig, run: RunDirectory) -> str:
-    """Why what is there of a run is of no use, if so."""
+    """Why the run in a directory cannot be continued; empty if it can."""
     try:
         same = not run.exists() or run.config() == config
     except ConfigError as error:
         return str(error)
-    # Also settings that were left at their defaults, which checkpoints are not known by.
+    # The fingerprints of checkpoints do not include settings at their defaults.
     return "" if same else "It was begun with other settings."
 
 
@@ -115,7 +115,7 @@ def _without_place(text: str, directory: Path) -> str:
 
 
 def _no_good() -> tuple[type[Exception], ...]:
-    """What evaluations raise if the model is no good, and not the machine."""
+    """The errors that evaluations raise because of the model, not because of the machine."""
     import equinox as eqx
     import numpy as np
 
@@ -123,7 +123,7 @@ def _no_good() -> tuple[type[Exception], ...]:
 
 
 def clear(directory: Path) -> None:
-    """Remove what there is of a run."""
+    """Delete the files of a run."""
     for path in directory.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -139,10 +139,11 @@ def _train(job: Job, directory: Path, task: AbstractTask) -> None:
     from ..report.record import record_samples
     from ..training.loop import train
     from ..training.parameters import write_parameters
+    from ..training.running import Training
 
-    def on_finish(training: Any, path: Path) -> None:
+    def on_finish(training: Training, path: Path) -> None:
         write_parameters(path / PARAMETERS, training.final_model, config, training.num_steps)
-        # Nobody draws paths of all runs of a sweep, and to trace them takes a while.
+        # Paths take time to compute, and only measurements use them.
         if job.measurements:
             record_samples(training, path)
 
@@ -150,12 +151,12 @@ def _train(job: Job, directory: Path, task: AbstractTask) -> None:
 
 
 def name_of_parameters(job: Job) -> str:
-    """Under which name the parameters of a run are kept."""
+    """The file name of the kept parameters of a run."""
     return f"{job.identity}.eqx"
 
 
 def _describe_parameters(job: Job, file: Path) -> dict[str, str]:
-    """Under which name they are kept, how to know them, and how to make them again."""
+    """The name, the checksum and the command that makes the parameters of a run again."""
     with open(file, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     command = reproduce(to_dict(job.config))
@@ -164,7 +165,7 @@ def _describe_parameters(job: Job, file: Path) -> dict[str, str]:
 
 def _evaluate(
     evaluation: EvaluationConfig, directory: Path, task: AbstractTask, trained_in: str
-) -> dict[str, Any]:
+) -> Json:
     import jax
 
     jax.config.update("jax_enable_x64", "float64" in (evaluation.precision, trained_in))
@@ -181,7 +182,7 @@ def _evaluate(
     return out
 
 
-def _measure(function: Callable[[Path], Any], directory: Path) -> Any:
+def _measure(function: Callable[[Path], Json], directory: Path) -> Json:
     import jax
 
     jax.config.update("jax_enable_x64", True)

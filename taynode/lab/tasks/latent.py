@@ -1,5 +1,6 @@
 """The common part of tasks with time series."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -54,7 +55,7 @@ class AbstractLatent(AbstractTask):
         self, model: LatentODE, batch: SeriesBatch, solve: Solve, key: PRNGKeyArray
     ) -> Outcome:
         """The negative importance-weighted bound per observed value, and the mean squared error."""
-        return self._loss(model, batch, solve, key, 1.0)
+        return self.training_loss(model, batch, solve, key, math.inf)
 
     def training_loss(
         self,
@@ -65,19 +66,10 @@ class AbstractLatent(AbstractTask):
         epoch: RealScalarLike,
     ) -> Outcome:
         """The loss with a weight of the divergence from the prior that rises with the epoch."""
-        kl_weight = jnp.maximum(0.0, 1 - self.annealing ** (epoch - self.annealed_from))
-        return self._loss(model, batch, solve, key, kl_weight.astype(batch.values.dtype))
-
-    def _loss(
-        self,
-        model: LatentODE,
-        batch: SeriesBatch,
-        solve: Solve,
-        key: PRNGKeyArray,
-        kl_weight: RealScalarLike,
-    ) -> Outcome:
         values, mask = batch.values, batch.mask
         times = jnp.asarray(self.times, values.dtype)
+        kl_weight = jnp.maximum(0.0, 1 - self.annealing ** (epoch - self.annealed_from))
+        kl_weight = kl_weight.astype(values.dtype)
         found = model(times, values, mask, solve, num_draws=self.num_draws, key=key)
         likelihood = model.log_likelihood(found.predicted, values, mask)
         bound = importance_bound(likelihood, found.z0, found.noise, found.std, kl_weight=kl_weight)

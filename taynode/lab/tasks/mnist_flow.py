@@ -18,7 +18,8 @@ from .density import AbstractDensity
 ALPHA = 1e-5
 LEVELS = 256
 
-Images: TypeAlias = Float[Array | np.ndarray, "num side side 1"]
+Pixels: TypeAlias = UInt8[Array | np.ndarray, "num side side"]
+Images: TypeAlias = Float[Array, "num side side 1"]
 
 
 class MnistFlow(AbstractDensity):
@@ -88,11 +89,7 @@ class MnistFlow(AbstractDensity):
         return ContinuousFlow(field, (self.side, self.side, 1), HutchinsonDivergence())
 
     def loss(
-        self,
-        model: ContinuousFlow,
-        batch: UInt8[Array, "num side side"],
-        solve: Solve,
-        key: PRNGKeyArray,
+        self, model: ContinuousFlow, batch: Pixels, solve: Solve, key: PRNGKeyArray
     ) -> Outcome:
         """Bits per dimension of images that uniform noise makes continuous."""
         noise_key, key = jr.split(key)
@@ -100,20 +97,18 @@ class MnistFlow(AbstractDensity):
         log_prob, solution = model.log_prob(z, solve, key=key)
         return Outcome(jnp.mean(bits_per_dim(log_prob + change, self.side**2)), solution, {})
 
-    def to_shown(self, samples: Images) -> Float[Array, "num side side 1"]:
+    def to_shown(self, samples: Images) -> Images:
         """Samples as images with values between 0 and 1."""
         return from_logits(samples)
 
-    def initial_state(
-        self, model: ContinuousFlow, batch: UInt8[Array | np.ndarray, "num side side"]
-    ) -> Float[Array, "num side side 1"]:
+    def initial_state(self, model: ContinuousFlow, batch: Pixels) -> Images:
         """The logits of images, without noise."""
         return _logit((jnp.asarray(batch[..., None], model.dtype) + 0.5) / LEVELS)
 
 
 def to_logits(
     images: UInt8[Array | np.ndarray, "num side side 1"], key: PRNGKeyArray, dtype: DTypeLike
-) -> tuple[Float[Array, "num side side 1"], Float[Array, "num"]]:
+) -> tuple[Images, Float[Array, "num"]]:
     """The logits of images with uniform noise, and the log of the change of volume of each."""
     noise = jr.uniform(key, images.shape, dtype)
     unit = (images.astype(dtype) + noise) / LEVELS
@@ -122,7 +117,7 @@ def to_logits(
     return _logit(unit), jnp.sum(slope, axis=(-3, -2, -1))
 
 
-def from_logits(z: Images) -> Float[Array, "num side side 1"]:
+def from_logits(z: Images) -> Images:
     """Images with values between 0 and 1."""
     inside = 1 / (1 + jnp.exp(-z))
     return jnp.clip((inside - ALPHA) / (1 - 2 * ALPHA), 0.0, 1.0)
@@ -135,6 +130,6 @@ def bits_per_dim(
     return -(log_prob / size - math.log(LEVELS)) / math.log(2)
 
 
-def _logit(unit: Images) -> Float[Array, "num side side 1"]:
+def _logit(unit: Images) -> Images:
     inside = ALPHA + (1 - 2 * ALPHA) * unit
     return jnp.log(inside) - jnp.log1p(-inside)

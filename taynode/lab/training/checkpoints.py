@@ -22,8 +22,8 @@ from .state_file import Damaged, decode, encode
 # checkpoints are overlooked would begin anew.
 NAME = re.compile(r"step_(\d+)(\.ckpt)?")
 
-# The errors of checkpoints that cannot be used.
-Problems: TypeAlias = dict[Path, OSError | Damaged]
+# Checkpoints that cannot be used: each in words, with its error.
+Problems: TypeAlias = dict[str, OSError | Damaged]
 
 
 class CheckpointError(Exception):
@@ -136,7 +136,7 @@ class Checkpoints:
         """
         problems: Problems = {}
         for header, data in self._undamaged(problems):
-            for problem in _in_words(problems):
+            for problem in problems:
                 warnings.warn(f"Skipped checkpoint {problem}.", CheckpointWarning, stacklevel=2)
             try:
                 state = unpack(template, header["leaves"], data, part)
@@ -147,7 +147,7 @@ class Checkpoints:
                 ) from None
             return Restored(header["step"], state, header["info"])
         if problems:
-            listed = "\n".join(f"- {problem}" for problem in _in_words(problems))
+            listed = "\n".join(f"- {problem}" for problem in problems)
             unread = next((e for e in problems.values() if isinstance(e, OSError)), None)
             raise CheckpointError(
                 f"None of the checkpoints can be used:\n{listed}\nRestore one from a backup, or "
@@ -179,7 +179,7 @@ class Checkpoints:
             try:
                 header, data = decode(file.read_bytes())
             except (OSError, Damaged) as error:
-                problems[file] = error
+                problems[f"`{file}`: {_reason(error)}"] = error
                 continue
             if header["fingerprint"] != self.fingerprint:
                 raise CheckpointError(
@@ -217,10 +217,6 @@ class Checkpoints:
                 CheckpointWarning,
                 stacklevel=3,
             )
-
-
-def _in_words(problems: Problems) -> list[str]:
-    return [f"`{file}`: {_reason(error)}" for file, error in problems.items()]
 
 
 def _reason(error: OSError | Damaged) -> str:

@@ -125,7 +125,7 @@ class _Loop:
         on_progress: Callable[[Progress], None] | None,
     ):
         self.training, self.directory, self.checkpoints = training, directory, checkpoints
-        self.on_progress = on_progress
+        self.notify = on_progress or (lambda progress: None)
         config = training.config.regularizer
         self.has_penalty = config.name != NO_REGULARIZER and config.quadrature != "backward"
 
@@ -137,7 +137,7 @@ class _Loop:
             step = 0
             row = self._evaluate(step)
             self._save(step)
-            self._notify(Progress(0, total, row["train_loss"], None, row["train_nfe"], 0.0, row))
+            self.notify(Progress(0, total, row["train_loss"], None, row["train_nfe"], 0.0, row))
         first_loss = self.directory.rows()[0]["train_loss"]
         check = FailureCheck(
             total,
@@ -166,7 +166,7 @@ class _Loop:
                 saved, saved_at = step, time.perf_counter()
             penalty = float(records.penalty.mean()) if self.has_penalty else None
             means = float(records.loss.mean()), penalty, float(records.nfe.mean())
-            self._notify(Progress(step, total, *means, seconds / count, row))
+            self.notify(Progress(step, total, *means, seconds / count, row))
 
     def _evaluate(self, step: int) -> Json:
         row = self.training.row(step)
@@ -177,7 +177,3 @@ class _Loop:
         times = ("train_seconds", "compile_seconds")
         info = {name: getattr(self.training, name) for name in times}
         self.checkpoints.save(step, self.training.saved, info=info)
-
-    def _notify(self, progress: Progress) -> None:
-        if self.on_progress is not None:
-            self.on_progress(progress)

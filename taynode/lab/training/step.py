@@ -1,7 +1,7 @@
 """One step of training, and one evaluation: pure functions of arrays."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
 import diffrax as dfx
 import equinox as eqx
@@ -44,13 +44,6 @@ class StepRecord(NamedTuple):
     nfe: Shaped[np.ndarray, "steps"]
     failed: Shaped[np.ndarray, "steps"]
     gradient: Shaped[np.ndarray, "steps"]
-
-
-# The compiled step returns its record as one vector, because a single array is quick to fetch.
-RecordVector: TypeAlias = Float[Array, "fields"]
-Step: TypeAlias = Callable[
-    [TrainState, Samples, Int[Array, "samples"], PRNGKeyArray], tuple[TrainState, RecordVector]
-]
 
 
 def batched_loss(
@@ -102,7 +95,7 @@ def make_step(
     batch_size: int,
     steps_per_epoch: int,
     epochs_per_order: int,
-) -> Step:
+):
     """A function `(state, data, order, key) -> (state, record)`, to be compiled by the caller.
 
     `static` is the part of the model without arrays. `order` is the order of the samples in several
@@ -112,7 +105,7 @@ def make_step(
 
     def step(
         state: TrainState, data: Samples, order: Int[Array, "samples"], key: PRNGKeyArray
-    ) -> tuple[TrainState, RecordVector]:
+    ) -> tuple[TrainState, Float[Array, "fields"]]:
         start = state.step % steps_per_order * batch_size
         indices = jax.lax.dynamic_slice_in_dim(order, start, batch_size)
         batch = jtu.tree_map(lambda x: x[indices], data)
@@ -134,8 +127,8 @@ def make_step(
                 total = total + 0.5 * weight_decay * sum(jnp.sum(w**2) for w in weights)
             return total, (loss, penalty, factor, nfe, failed)
 
-        # In the order of the fields of `StepRecord`.
         (_, known), gradient = objective(model)
+        # The fields of `StepRecord` as one vector, because a single array is quick to fetch.
         record = [*known, optax.tree.norm(gradient)]
         record = jnp.stack([x.astype(record[0].dtype) for x in record])
         parameters = eqx.filter(model, eqx.is_inexact_array)
@@ -148,9 +141,7 @@ def make_step(
     return step
 
 
-def make_evaluation(
-    task: AbstractTask, solve: Solve
-) -> Callable[[eqx.Module, Samples, PRNGKeyArray], tuple[Evaluated, Rate]]:
+def make_evaluation(task: AbstractTask, solve: Solve):
     """A function `(model, batch, key) -> (evaluated, penalties)`. Each sample is solved alone."""
 
     def each(model: eqx.Module, batch: Samples, key: PRNGKeyArray) -> tuple[Evaluated, Rate]:
@@ -164,16 +155,12 @@ def make_evaluation(
     return _sample_by_sample(each)
 
 
-def make_more_metrics(
-    task: AbstractTask, solve: Solve
-) -> Callable[[eqx.Module, Samples, PRNGKeyArray], dict[str, Array]]:
+def make_more_metrics(task: AbstractTask, solve: Solve):
     """A function `(model, batch, key) -> metrics`: the task's `more_metrics` of each sample."""
     return _sample_by_sample(lambda model, batch, key: task.more_metrics(model, batch, solve, key))
 
 
-def _sample_by_sample(
-    function: Callable[[eqx.Module, Samples, PRNGKeyArray], T],
-) -> Callable[[eqx.Module, Samples, PRNGKeyArray], T]:
+def _sample_by_sample(function: Callable[[eqx.Module, Samples, PRNGKeyArray], T]):
     """Apply a function of a model, a batch and a key to each sample, with a key of its own."""
 
     def apply(model: eqx.Module, batch: Samples, key: PRNGKeyArray) -> T:

@@ -135,7 +135,7 @@ def test_outcomes_that_lack_patients(folder):
     with pytest.raises(DataError, match=r"Outcomes-a.txt is incomplete: it lacks 20 of the 30"):
         load_physionet()
     file.write_text(text + "100,1\n")
-    with pytest.raises(DataError, match=r"line 32 has patient 100 once more"):
+    with pytest.raises(DataError, match=r"line 32 repeats patient 100"):
         load_physionet()
 
 
