@@ -42,7 +42,7 @@ class ConfigError(ValueError):
     """A setting does not exist or has a wrong value. The message names it."""
 
 
-def positive(name: str, value: float) -> None:
+def positive(name: str, value: int | float) -> None:
     """Raise a `ConfigError` unless a number is above zero."""
     if not value > 0:
         raise ConfigError(f"`{name}` must be positive, got {value!r}.")

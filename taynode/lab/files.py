@@ -1,4 +1,4 @@
-"""Writing files so that a kill or a full disk leaves the old contents or the new ones."""
+"""Files that survive kills, full disks and other processes."""
 
 import contextlib
 import json
@@ -57,6 +57,28 @@ def append_line(file: Path, line: str, *, size: int | None = None) -> None:
         stream.write(line.encode() + b"\n")
         stream.flush()
         os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def exclusive(file: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock `file`. A dead process holds no lock.
+
+    If another process holds it, this waits, or raises a `BlockingIOError`.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        # Windows has no such lock. Checksums show whether two processes disturbed each other.
+        yield
+        return
+    with open(file, "a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass  # Some network file systems have no locks.
+        yield
 
 
 def _sync(path: Path) -> None:

@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..files import exclusive
 from .check import sha256
 from .errors import DataError
-from .lock import exclusive
 from .progress import OnProgress, silent
 from .registry import RemoteFile
 

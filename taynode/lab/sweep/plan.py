@@ -4,7 +4,9 @@ import dataclasses
 import hashlib
 import json
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from ...registry import one_of
 from ..config import (
@@ -15,6 +17,10 @@ from ..config import (
     TrainConfig,
 )
 from ..files import Json
+
+
+# A function for each name of a measurement. It takes the directory of a run.
+Measurements: TypeAlias = Mapping[str, Callable[[Path], Json]]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from ..data.lock import exclusive
-from ..files import Json
+from ..files import exclusive, Json
+from .directory import clear, LOCK, name_of_parameters, PARAMETERS, read_result
 from .executor import AbstractExecutor
 from .plan import Job
 from .table import Table
-from .work import clear, LOCK, name_of_parameters, PARAMETERS, read_result
 
 
 WORK, MODELS = "work", "parameters"

@@ -11,8 +11,7 @@ import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from ..data.lock import exclusive
-from ..files import append_line, Json, replace_text
+from ..files import append_line, exclusive, Json, replace_text
 from .plan import file_name, Job
 from .rows import result_of_row, row_of_result
 

@@ -1,23 +1,31 @@
 """The work of one job: training, evaluations and measurements."""
 
 import hashlib
-import json
 import os
-import shutil
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+
+import equinox as eqx
+import jax
+import numpy as np
 
 from ..config import ConfigError, one_of, to_dict, TrainConfig
 from ..files import Json
 from ..report.command import reproduce
+from ..report.record import record_samples
 from ..tasks.base import AbstractTask
+from ..training.checkpoints import CheckpointError, SaveError
+from ..training.evaluate import Evaluator
+from ..training.failures import TrainingFailed
+from ..training.loading import load
+from ..training.loop import train
+from ..training.parameters import write_parameters
 from ..training.records import RunDirectory
-from .plan import EvaluationConfig, Job
-from .rows import result_of_row, VERSION
+from ..training.running import Training
+from .directory import clear, name_of_parameters, PARAMETERS, RESULT
+from .plan import EvaluationConfig, Job, Measurements
+from .rows import VERSION
 
 
-RESULT, PARAMETERS, LOCK = "result.json", "parameters.eqx", ".lock"
 # The kept metrics of the evaluations before the last one.
 HISTORY = (
     "step",
@@ -33,24 +41,10 @@ HISTORY = (
     "r2",
     "r3",
 )
-KEPT = ("job.json", LOCK, "error.txt")
-Measurements: TypeAlias = Mapping[str, Callable[[Path], Json]]
-
-
-def read_result(job: Job, directory: Path) -> Json | None:
-    """The result of a job in the directory of its worker, unless it is missing or invalid."""
-    try:
-        found, result = result_of_row(json.loads((directory / RESULT).read_text()))
-    except (OSError, ValueError):
-        return None
-    return result if found == job else None
 
 
 def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements) -> Json:
     """Train, or continue to train, and evaluate. A failed run is a result, too."""
-    from ..training.checkpoints import CheckpointError, SaveError
-    from ..training.failures import TrainingFailed
-
     for name in job.measurements:
         one_of("measurements", name, measurements)
     settings = job.as_dict()
@@ -75,8 +69,7 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
             result["redone"] = _without_place(str(error), directory)
             _train(job, directory, task)
     except TrainingFailed as failure:
-        message = _without_place(str(failure), directory)
-        result |= {"state": "failed", "message": message}
+        result |= {"state": "failed", "message": _without_place(str(failure), directory)}
     rows = run.rows()
     environment = run.environment()
     result["data"] = environment.pop("data", "")
@@ -92,9 +85,11 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
             for evaluation in job.evaluations:
                 numbers = _evaluate(evaluation, directory, task, job.config.precision)
                 result["evaluations"][evaluation.name] = numbers
+            jax.config.update("jax_enable_x64", True)
             for name in job.measurements:
-                result["measured"][name] = _measure(measurements[name], directory)
-        except _no_good() as error:
+                result["measured"][name] = measurements[name](directory)
+        except (ArithmeticError, np.linalg.LinAlgError, eqx.EquinoxRuntimeError) as error:
+            # The model is at fault, not the machine.
             result |= {"state": "failed", "message": f"{type(error).__name__}: {error}"}
     return result
 
@@ -110,36 +105,13 @@ def _why_not(config: TrainConfig, run: RunDirectory) -> str:
 
 
 def _without_place(text: str, directory: Path) -> str:
-    """A message that names files of a run, without the place of its directory: results travel."""
+    """A message without the place of the run's directory, which means nothing to others."""
     return text.replace(f"{directory.parent}{os.sep}", "")
 
 
-def _no_good() -> tuple[type[Exception], ...]:
-    """The errors that evaluations raise because of the model, not because of the machine."""
-    import equinox as eqx
-    import numpy as np
-
-    return ArithmeticError, np.linalg.LinAlgError, eqx.EquinoxRuntimeError
-
-
-def clear(directory: Path) -> None:
-    """Delete the files of a run."""
-    for path in directory.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name not in KEPT:
-            path.unlink()
-
-
 def _train(job: Job, directory: Path, task: AbstractTask) -> None:
-    import jax
-
     config = job.config
     jax.config.update("jax_enable_x64", config.precision == "float64")
-    from ..report.record import record_samples
-    from ..training.loop import train
-    from ..training.parameters import write_parameters
-    from ..training.running import Training
 
     def on_finish(training: Training, path: Path) -> None:
         write_parameters(path / PARAMETERS, training.final_model, config, training.num_steps)
@@ -148,11 +120,6 @@ def _train(job: Job, directory: Path, task: AbstractTask) -> None:
             record_samples(training, path)
 
     train(config, task, directory, resume=True, on_finish=on_finish)
-
-
-def name_of_parameters(job: Job) -> str:
-    """The file name of the kept parameters of a run."""
-    return f"{job.identity}.eqx"
 
 
 def _describe_parameters(job: Job, file: Path) -> dict[str, str]:
@@ -166,12 +133,7 @@ def _describe_parameters(job: Job, file: Path) -> dict[str, str]:
 def _evaluate(
     evaluation: EvaluationConfig, directory: Path, task: AbstractTask, trained_in: str
 ) -> Json:
-    import jax
-
     jax.config.update("jax_enable_x64", "float64" in (evaluation.precision, trained_in))
-    from ..training.evaluate import Evaluator
-    from ..training.loading import load
-
     run = load(directory, task=task, precision=evaluation.precision)
     evaluator = Evaluator(run.task, evaluation.solve, seed=run.config.seed)
     out = {}
@@ -180,10 +142,3 @@ def _evaluate(
         report = evaluator.report(run.model, data, evaluation.samples, split=split)
         out |= {f"{split}_{name}": value for name, value in report.items()}
     return out
-
-
-def _measure(function: Callable[[Path], Json], directory: Path) -> Json:
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    return function(directory)

@@ -16,12 +16,11 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..data.lock import exclusive
-from ..files import write_json
+from ..files import exclusive, write_json
 from ..tasks.names import find_task, import_task
-from .plan import job_from_dict
+from .directory import LOCK, read_result, RESULT
+from .plan import job_from_dict, Measurements
 from .rows import row_of_result
-from .work import do, LOCK, Measurements, read_result, RESULT
 
 
 ATTACHED, TASK = "--attached", "--task"
@@ -51,6 +50,8 @@ def main(words: Sequence[str], measurements: Measurements | None = None) -> int:
         with exclusive(given.directory / LOCK):
             # An earlier worker may have written the result.
             if read_result(job, given.directory) is None:
+                from .work import do
+
                 result = do(job, given.directory, task, measurements or {})
                 write_json(given.directory / RESULT, row_of_result(result))
     except Exception as error:

@@ -1,7 +1,9 @@
 """The interface of a task: data, a model, a loss, and default settings."""
 
 import abc
-from typing import ClassVar, NamedTuple, TypeAlias
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import diffrax as dfx
 import equinox as eqx
@@ -10,7 +12,7 @@ from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree, Shaped
 
 from ..._types import Arrays, RealScalar, RealScalarLike
 from ...models import Solve
-from ..config import TrainConfig
+from ..config import SolveConfig, TrainConfig
 from ..data.split import Split
 
 
@@ -38,7 +40,7 @@ class Evaluated(NamedTuple):
     """The numbers of each sample in an evaluation."""
 
     loss: Shaped[Array | np.ndarray, "num"]
-    metrics: dict[str, Shaped[Array | np.ndarray, "num"]]
+    metrics: Mapping[str, Shaped[Array | np.ndarray, "num"]]
     nfe: Shaped[Array | np.ndarray, "num"]
     num_steps: Shaped[Array | np.ndarray, "num"]
     failed: Shaped[Array | np.ndarray, "num"]
@@ -87,6 +89,11 @@ class AbstractTask(abc.ABC):
     @abc.abstractmethod
     def defaults(self, scale: str) -> TrainConfig:
         """Settings for a scale: `smoke` (seconds), `laptop` (minutes) or `paper`."""
+
+    def settings(self, scale: str, solve: SolveConfig, **changes: Any) -> TrainConfig:
+        """Settings with one solve in training and in evaluations, changed by keyword."""
+        same = TrainConfig(self.name, scale, training=solve.for_training(), evaluation=solve)
+        return dataclasses.replace(same, **changes)
 
     @abc.abstractmethod
     def load(self) -> Data:

@@ -24,14 +24,11 @@ class TwoMoons(AbstractDensity):
 
     def defaults(self, scale: str) -> TrainConfig:
         """Cosine-decayed Adam; batches of 250; tolerance 1e-5."""
-        tolerance = SolveConfig(rtol=1e-5, atol=1e-5)
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            SolveConfig(rtol=1e-5, atol=1e-5),
             epochs={"smoke": 1, "laptop": 25, "paper": 100}[scale],
             batch_size=2000 if scale == "smoke" else 250,
-            training=tolerance.for_training(),
-            evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 3e-3, schedule="cosine"),
             num_evaluations=2 if scale == "smoke" else 10,
             eval_samples=100 if scale == "smoke" else 500,

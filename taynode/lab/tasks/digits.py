@@ -23,14 +23,11 @@ class Digits(AbstractClassification):
         Of the learning rates 0.02, 0.03 and 0.05, this one lets the unregularized model classify
         all training images correctly soonest without unstable dynamics.
         """
-        epochs = {"smoke": 1, "laptop": 150, "paper": 300}[scale]
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
-            epochs=epochs,
+        return self.settings(
+            scale,
+            SolveConfig(),
+            epochs={"smoke": 1, "laptop": 150, "paper": 300}[scale],
             batch_size=128,
-            training=SolveConfig().for_training(),
-            evaluation=SolveConfig(),
             optimizer=OptimizerConfig("adam", 3e-2, schedule="cosine"),
             num_evaluations=2 if scale == "smoke" else 10,
         )

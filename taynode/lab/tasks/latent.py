@@ -1,6 +1,5 @@
 """The common part of tasks with time series."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -22,16 +21,21 @@ UNSEEN = ("interpolation", "extrapolation")
 
 
 class SeriesBatch(NamedTuple):
-    """Series along the first axis.
-
-    - `values`: the values of all channels at all times.
-    - `mask`: whether a value was observed.
-    - `labels`: a label of each series, -1 if unknown.
-    """
+    """Series along the first axis. `mask` says which values were observed."""
 
     values: Values
     mask: Mask
-    labels: Int32[Array | np.ndarray, "series"] | None = None
+
+
+class LabeledSeries(NamedTuple):
+    """Series with a label each, -1 if unknown."""
+
+    values: Values
+    mask: Mask
+    labels: Int32[Array | np.ndarray, "series"]
+
+
+SomeSeries: TypeAlias = SeriesBatch | LabeledSeries
 
 
 class AbstractLatent(AbstractTask):
@@ -51,25 +55,32 @@ class AbstractLatent(AbstractTask):
     channel_names: Sequence[str] | None = None
     channel_range: tuple[np.ndarray, np.ndarray] | None = None
 
-    def loss(
-        self, model: LatentODE, batch: SeriesBatch, solve: Solve, key: PRNGKeyArray
-    ) -> Outcome:
+    def loss(self, model: LatentODE, batch: SomeSeries, solve: Solve, key: PRNGKeyArray) -> Outcome:
         """The negative importance-weighted bound per observed value, and the mean squared error."""
-        return self.training_loss(model, batch, solve, key, math.inf)
+        return self._loss(model, batch, solve, key, 1.0)
 
     def training_loss(
         self,
         model: LatentODE,
-        batch: SeriesBatch,
+        batch: SomeSeries,
         solve: Solve,
         key: PRNGKeyArray,
         epoch: RealScalarLike,
     ) -> Outcome:
         """The loss with a weight of the divergence from the prior that rises with the epoch."""
+        kl_weight = jnp.maximum(0.0, 1 - self.annealing ** (epoch - self.annealed_from))
+        return self._loss(model, batch, solve, key, kl_weight.astype(batch.values.dtype))
+
+    def _loss(
+        self,
+        model: LatentODE,
+        batch: SomeSeries,
+        solve: Solve,
+        key: PRNGKeyArray,
+        kl_weight: RealScalarLike,
+    ) -> Outcome:
         values, mask = batch.values, batch.mask
         times = jnp.asarray(self.times, values.dtype)
-        kl_weight = jnp.maximum(0.0, 1 - self.annealing ** (epoch - self.annealed_from))
-        kl_weight = kl_weight.astype(values.dtype)
         found = model(times, values, mask, solve, num_draws=self.num_draws, key=key)
         likelihood = model.log_likelihood(found.predicted, values, mask)
         bound = importance_bound(likelihood, found.z0, found.noise, found.std, kl_weight=kl_weight)
@@ -81,14 +92,14 @@ class AbstractLatent(AbstractTask):
         return self.extend(outcome, model, batch, found)
 
     def extend(
-        self, outcome: Outcome, model: LatentODE, batch: SeriesBatch, found: Reconstruction
+        self, outcome: Outcome, model: LatentODE, batch: SomeSeries, found: Reconstruction
     ) -> Outcome:
         """Add further losses and metrics to an outcome; none by default."""
         del model, batch, found
         return outcome
 
     def more_metrics(
-        self, model: LatentODE, batch: SeriesBatch, solve: Solve, key: PRNGKeyArray
+        self, model: LatentODE, batch: SomeSeries, solve: Solve, key: PRNGKeyArray
     ) -> dict[str, Array]:
         """Errors of values that the model is not shown: between observations, and after them."""
         values, mask = batch.values, batch.mask
@@ -120,7 +131,7 @@ class AbstractLatent(AbstractTask):
         return out
 
     def initial_state(
-        self, model: LatentODE, batch: SeriesBatch
+        self, model: LatentODE, batch: SomeSeries
     ) -> Float[Array, "series latent_size"]:
         """The means of the initial states, where the paths of the report begin."""
         times = jnp.asarray(self.times, batch.values.dtype)

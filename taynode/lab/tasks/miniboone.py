@@ -24,15 +24,12 @@ class Miniboone(AbstractDensity):
     def defaults(self, scale: str) -> TrainConfig:
         """At `paper`: Adam, 500 epochs of batches of 1000, tolerance 1.4e-8."""
         if scale == "paper":
-            exact = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
-            return TrainConfig(
-                task=self.name,
-                scale=scale,
+            return self.settings(
+                scale,
+                SolveConfig(rtol=1.4e-8, atol=1.4e-8),
                 epochs=500,
                 batch_size=1000,
                 precision="float64",
-                training=exact.for_training(),
-                evaluation=exact,
                 # 30 steps an epoch: after 9,000 and 12,750 steps.
                 optimizer=OptimizerConfig(
                     "adam", 1e-3, schedule="steps", boundaries=(300, 425), weight_decay=2e-6
@@ -40,14 +37,11 @@ class Miniboone(AbstractDensity):
                 num_evaluations=50,
             )
         smoke = scale == "smoke"
-        tolerance = SolveConfig(rtol=1e-5, atol=1e-5)
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            SolveConfig(rtol=1e-5, atol=1e-5),
             epochs=1 if smoke else 55,
             batch_size=1000 if smoke else 250,
-            training=tolerance.for_training(),
-            evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine"),
             num_evaluations=1 if smoke else 15,
             eval_samples=100 if smoke else 300,

@@ -23,25 +23,21 @@ class Mnist(AbstractClassification):
         At `laptop`: the first epochs on a fixed grid.
         """
         if scale == "paper":
-            exact = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
-            return TrainConfig(
-                task=self.name,
-                scale=scale,
+            return self.settings(
+                scale,
+                SolveConfig(rtol=1.4e-8, atol=1.4e-8),
                 epochs=160,
                 precision="float64",
-                training=exact.for_training(),
-                evaluation=exact,
                 optimizer=OptimizerConfig("sgd", 0.1, schedule="steps", boundaries=(60, 100, 140)),
                 num_evaluations=32,
             )
         smoke = scale == "smoke"
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            SolveConfig(rtol=1e-5, atol=1e-5),
             epochs=1 if smoke else 12,
             batch_size=1000 if smoke else 100,
             training=SolveConfig(steps=2 if smoke else 4).for_training(),
-            evaluation=SolveConfig(rtol=1e-5, atol=1e-5),
             optimizer=OptimizerConfig("sgd", 0.1),
             num_evaluations=1 if smoke else 4,
             eval_samples=100 if smoke else 1000,

@@ -40,29 +40,26 @@ class MnistFlow(AbstractDensity):
         """At `paper`: Adam with warm-up, 100 epochs of batches of 200, tolerance 1e-5."""
         tolerance = SolveConfig(rtol=1e-5, atol=1e-5)
         if scale == "paper":
-            return TrainConfig(
-                task=self.name,
-                scale=scale,
+            return self.settings(
+                scale,
+                tolerance,
                 epochs=100,
                 batch_size=200,
-                training=tolerance.for_training(),
-                evaluation=tolerance,
                 optimizer=OptimizerConfig(
                     "adam", 1e-3, schedule="steps", boundaries=(80,), warmup=1000, clip=1e10
                 ),
                 num_evaluations=20,
             )
         smoke = scale == "smoke"
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            tolerance,
             epochs=1,
             # Many small steps: they lower the loss faster than few large ones.
             batch_size=100 if smoke else 32,
             # 200 steps.
             train_samples=None if smoke else 6_400,
             training=SolveConfig(solver="rk4", steps=2) if smoke else tolerance.for_training(),
-            evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine", warmup=30),
             num_evaluations=1 if smoke else 2,
             eval_samples=100,
@@ -111,7 +108,7 @@ def to_logits(
 ) -> tuple[Images, Float[Array, "num"]]:
     """The logits of images with uniform noise, and the log of the change of volume of each."""
     noise = jr.uniform(key, images.shape, dtype)
-    unit = (images.astype(dtype) + noise) / LEVELS
+    unit = (jnp.asarray(images, dtype) + noise) / LEVELS
     inside = ALPHA + (1 - 2 * ALPHA) * unit
     slope = jnp.log(1 - 2 * ALPHA) - jnp.log(inside) - jnp.log1p(-inside)
     return _logit(unit), jnp.sum(slope, axis=(-3, -2, -1))

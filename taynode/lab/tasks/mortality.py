@@ -12,7 +12,7 @@ from ...models.latent import LatentODE, Reconstruction
 from ...models.recognition import TwoLayers
 from ..data.errors import DataError
 from .base import Data, Evaluated, Outcome
-from .latent import SeriesBatch
+from .latent import LabeledSeries
 from .physionet import LATENT_SIZE, NUM_CHANNELS, Physionet
 
 
@@ -37,7 +37,7 @@ class Mortality(Physionet):
                 "Outcomes-b.txt. Put them next to the files of the patients."
             )
         self.values_per_patient = float(split.train.mask.sum() / len(split.train))
-        parts = (SeriesBatch(x.values, x.mask, x.labels) for x in (split.train, split.test))
+        parts = (LabeledSeries(x.values, x.mask, x.labels) for x in (split.train, split.test))
         return Data(*parts)
 
     def model(self, key: PRNGKeyArray) -> LatentODE:
@@ -47,11 +47,10 @@ class Mortality(Physionet):
         return LatentODE(NUM_CHANNELS, head=head, key=key)
 
     def extend(
-        self, outcome: Outcome, model: LatentODE, batch: SeriesBatch, found: Reconstruction
+        self, outcome: Outcome, model: LatentODE, batch: LabeledSeries, found: Reconstruction
     ) -> Outcome:
         """Add the cross-entropy of patients with known labels, and the predicted risk of each."""
         logits = model.classify(found.mean)[..., 0]
-        assert batch.labels is not None
         is_known = batch.labels >= 0
         died = (batch.labels > 0).astype(logits.dtype)
         entropy = jnp.where(is_known, jax.nn.softplus(logits) - died * logits, 0.0)

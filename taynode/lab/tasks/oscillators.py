@@ -24,14 +24,11 @@ class Oscillators(AbstractLatent):
 
     def defaults(self, scale: str) -> TrainConfig:
         """Cosine-decayed Adam; tolerance 1e-5."""
-        tolerance = SolveConfig(rtol=1e-5, atol=1e-5)
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            SolveConfig(rtol=1e-5, atol=1e-5),
             epochs={"smoke": 1, "laptop": 100, "paper": 300}[scale],
             batch_size=200 if scale == "smoke" else 50,
-            training=tolerance.for_training(),
-            evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 5e-3, schedule="cosine", clip=10.0),
             num_evaluations=1 if scale == "smoke" else 10,
             eval_samples=100,

@@ -29,16 +29,13 @@ class Physionet(AbstractLatent):
         """Adamax, batches of 50, tolerance 1.4e-8; 100 epochs at `paper`, 40 at `laptop`."""
         smoke = scale == "smoke"
         tolerance = 1e-5 if smoke else 1.4e-8
-        solve = SolveConfig(rtol=tolerance, atol=tolerance)
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            SolveConfig(rtol=tolerance, atol=tolerance),
             epochs={"smoke": 1, "laptop": 40, "paper": 100}[scale],
             batch_size=50,
             # Single precision cannot resolve the paper's tolerance.
             precision="float32" if smoke else "float64",
-            training=solve.for_training(),
-            evaluation=solve,
             optimizer=OptimizerConfig("adamax", 1e-2, schedule="exponential", decay=0.999),
             num_evaluations={"smoke": 1, "laptop": 4, "paper": 20}[scale],
             eval_samples=50 if smoke else 200,

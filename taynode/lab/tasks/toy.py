@@ -26,20 +26,17 @@ class Toy(AbstractTask):
 
         Evaluations use a solver of order 3, whose cost the third derivative determines.
         """
-        paper = scale == "paper"
         rmsprop = OptimizerConfig("rmsprop", 1e-2, momentum=0.99)
         adam = OptimizerConfig("adam", 3e-2, schedule="cosine")
         tolerance = SolveConfig(rtol=1e-6, atol=1e-6)
-        third_order = dataclasses.replace(tolerance, solver="bosh3")
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            tolerance,
             epochs={"smoke": 4, "laptop": 1000, "paper": 500}[scale],
             batch_size=200,
             joint=False,
-            training=tolerance.for_training(),
-            evaluation=third_order,
-            optimizer=rmsprop if paper else adam,
+            evaluation=dataclasses.replace(tolerance, solver="bosh3"),
+            optimizer=rmsprop if scale == "paper" else adam,
         )
 
     def load(self) -> Data:

@@ -106,15 +106,11 @@ def make_optimizer(
     else:
         schedule = optax.exponential_decay(rate, 1, config.decay, end_value=rate / 10)
     if config.warmup:
-        schedule = _warmed_up(schedule, config.warmup)
+        rises = lambda step: jnp.minimum(1.0, (step + 1) / config.warmup)
+        schedule = lambda step, after=schedule: after(step) * rises(step)
     # The momentum of sgd and the decay of rmsprop are one setting.
     options = {"sgd": {"momentum": config.momentum}, "rmsprop": {"decay": config.momentum}}
     optimizer = OPTIMIZERS.find(config.name)(schedule, **options.get(config.name, {}))
     if config.clip is not None:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip), optimizer)
     return optimizer
-
-
-def _warmed_up(schedule: optax.Schedule, num_steps: int) -> optax.Schedule:
-    """A schedule with a factor that rises from zero to one within the first steps."""
-    return lambda step: schedule(step) * jnp.minimum(1.0, (step + 1) / num_steps)

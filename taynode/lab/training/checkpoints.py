@@ -1,7 +1,5 @@
 """Checkpoints that survive kills, full disks and flipped bits."""
 
-import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -13,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from jaxtyping import PyTree
 
-from ..files import drafted, drafts, Json
+from ..files import drafted, drafts, exclusive, Json
 from .leaves import unpack
 from .state_file import Damaged, decode, encode
 
@@ -101,7 +99,7 @@ class Checkpoints:
         content = encode(header, state)
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            with self._locked():
+            with exclusive(self.directory / ".lock", wait=False):
                 for draft in drafts(self.directory):
                     draft.unlink()
                 newest = self._newest(1)
@@ -115,6 +113,8 @@ class Checkpoints:
                     if draft.read_bytes() != content:
                         raise Damaged("the file was read back with other contents")
                 self._prune()
+        except BlockingIOError:
+            raise SaveError(f"Another process is saving to `{self.directory}`.") from None
         except (OSError, Damaged) as error:
             raise SaveError(
                 f"The checkpoint of step {step} could not be written to `{self.directory}`: "
@@ -189,18 +189,6 @@ class Checkpoints:
                     "Use that configuration, or another directory."
                 )
             yield header, data
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Refuse to write while another process does. The lock ends with the process."""
-        with open(self.directory / ".lock", "a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise SaveError(f"Another process is saving to `{self.directory}`.") from None
-            except OSError:
-                pass  # Some network file systems have no locks.
-            yield
 
     def _prune(self) -> None:
         """Delete all checkpoints before the newest `keep` undamaged ones."""

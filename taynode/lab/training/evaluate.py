@@ -72,7 +72,7 @@ class Evaluator:
             batch, valid = _batch(data, start, count)
             samples, _ = self.plain(model, batch, self.keys.loss(split, i))
             more = self.more(model, batch, self.keys.more_metrics(split, i))
-            samples = samples._replace(metrics=samples.metrics | more)
+            samples = samples._replace(metrics={**samples.metrics, **more})
             parts.append(jtu.tree_map(lambda x, n=valid: np.asarray(x)[:n], samples))
         return jtu.tree_map(lambda *xs: np.concatenate(xs), *parts)
 

@@ -99,8 +99,8 @@ class Training:
         self.num_samples = jtu.tree_leaves(self.train_data)[0].shape[0]
         if config.batch_size > self.num_samples:
             raise ConfigError(
-                f"`batch_size` must be at most the number of training samples, "
-                f"{self.num_samples}, got {config.batch_size}."
+                f"`batch_size` must be at most {self.num_samples}, the number of training samples, "
+                f"got {config.batch_size}."
             )
         self.steps_per_epoch = self.num_samples // config.batch_size
         self.num_steps = config.epochs * self.steps_per_epoch

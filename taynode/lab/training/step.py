@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class TrainState(eqx.Module):
-    """The values that a step changes. The order of data and all noise follow from `step`.
+    """The values that a step changes. Data and noise of a step follow from `step` and the seed.
 
     `arrays` are the arrays of the model. The rest of the model never changes.
     """

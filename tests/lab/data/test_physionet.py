@@ -77,7 +77,7 @@ def test_some_patients(folder):
     split = load_physionet(num_patients=7)
     assert (len(split.train), len(split.test)) == (5, 2)
     for num in 1, 51:
-        with pytest.raises(DataError, match=f"There are 50 patients, .* got {num}"):
+        with pytest.raises(DataError, match=f"must be from 2 to 50, got {num}"):
             load_physionet(num_patients=num)
 
 

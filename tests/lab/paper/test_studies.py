@@ -11,12 +11,12 @@ from taynode.lab.paper import Claim, find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Line, Panel
 from taynode.lab.paper.run import Progress, remarks_on_data, run_studies
 from taynode.lab.paper.study import AbstractStudy, StudyFailed
+from taynode.lab.sweep.directory import RESULT
 from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
 from taynode.lab.sweep.plan import Job
 from taynode.lab.sweep.results import WORK
 from taynode.lab.sweep.rows import row_of_result
 from taynode.lab.sweep.table import Table
-from taynode.lab.sweep.work import RESULT
 from taynode.registry import UnknownNameError
 
 from ..sweep.test_table import result

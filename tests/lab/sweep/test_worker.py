@@ -15,8 +15,9 @@ import pytest
 from taynode.lab import CheckpointError, import_task
 from taynode.lab.config import ConfigError
 from taynode.lab.files import write_json
+from taynode.lab.sweep.directory import RESULT
 from taynode.lab.sweep.plan import Job
-from taynode.lab.sweep.work import _why_not, do, RESULT
+from taynode.lab.sweep.work import _why_not, do
 from taynode.lab.sweep.worker import ATTACHED, main
 from taynode.lab.training.records import RunDirectory
 from tests.lab.sweep.test_sweep import HERE, job, TASK

@@ -8,8 +8,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from taynode.lab import find_task
 from taynode.lab.tasks.base import Evaluated, Outcome
-from taynode.lab.tasks.latent import SeriesBatch
-from taynode.lab.tasks.mortality import area_under_curve
+from taynode.lab.tasks.mortality import area_under_curve, LabeledSeries
 from taynode.models import LatentODE, Reconstruction, TwoLayers
 
 
@@ -25,7 +24,7 @@ def test_unknown_labels_do_not_count():
     model = LatentODE(3, 4, head=TwoLayers(4, 5, 1, key=key), key=key)
     mean = jr.normal(key, (6, 4))
     labels = jnp.array([0, 1, -1, 1, 0, -1])
-    batch = SeriesBatch(None, None, labels)
+    batch = LabeledSeries(None, None, labels)
     plain = Outcome(jnp.array(2.0), None, {"mse": jnp.array(0.5)}, jnp.array(30.0))
     task = find_task("physionet-mortality")
     task.values_per_patient = 5.0
