@@ -11,11 +11,9 @@ from .tasks.base import (
     AbstractTask as AbstractTask,
     Batch as Batch,
     Data as Data,
-    find_task as find_task,
-    import_task as import_task,
     Outcome as Outcome,
-    TASKS as TASKS,
 )
+from .tasks.names import find_task as find_task, import_task as import_task, TASKS as TASKS
 from .training.checkpoints import (
     CheckpointError as CheckpointError,
     Checkpoints as Checkpoints,

@@ -1,4 +1,4 @@
-"""What a run is made of, as plain data. Nothing here imports JAX."""
+"""The settings of a run. This module does not import JAX."""
 
 import dataclasses
 import hashlib
@@ -17,6 +17,7 @@ from ..registry import (
     SOLVERS,
     TOLERANCE,
 )
+from .files import Json
 
 
 T = TypeVar("T")
@@ -38,11 +39,11 @@ NO_REGULARIZER = "none"
 
 
 class ConfigError(ValueError):
-    """A setting that does not exist or makes no sense; the message names it."""
+    """A setting does not exist or has a wrong value. The message names it."""
 
 
-def positive(name: str, value: Any) -> None:
-    """Refuse numbers that are not above zero."""
+def positive(name: str, value: int | float) -> None:
+    """Raise a `ConfigError` unless a number is above zero."""
     if not value > 0:
         raise ConfigError(f"`{name}` must be positive, got {value!r}.")
 
@@ -198,12 +199,12 @@ class TrainConfig:
             positive("train_samples", self.train_samples)
 
 
-def to_dict(config: Any) -> dict[str, Any]:
+def to_dict(config: Any) -> Json:
     """A configuration as nested dictionaries."""
     return dataclasses.asdict(config)
 
 
-def from_dict(kind: type[T], values: dict[str, Any], where: str = "config") -> T:
+def from_dict(kind: type[T], values: Json, where: str = "config") -> T:
     """A configuration from nested dictionaries, such as those of JSON or TOML files."""
     if not isinstance(values, dict):
         raise ConfigError(f"`{where}` must be a table of settings, got {values!r}.")
@@ -233,25 +234,21 @@ def _coerce(where: str, hint: Any, value: Any) -> Any:
     raise ConfigError(f"`{where}` must be {names}, got {value!r}.")
 
 
-def digest_of(config: Any, length: int = 16) -> str:
-    """A hash by which equal configurations are known.
+def fingerprint(config: TrainConfig) -> str:
+    """A hash of a configuration.
 
-    What is left at its default does not enter it: a setting that a later version adds leaves the
-    runs of earlier ones what they were.
+    Settings at their defaults do not enter it. So a setting that a later version adds does not
+    change the fingerprints of earlier runs.
     """
     text = json.dumps(_chosen(config), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _chosen(value: Any) -> Any:
+    """The settings that are not at their defaults, as nested dictionaries."""
     if isinstance(value, tuple | list):
         return [_chosen(x) for x in value]
     if not dataclasses.is_dataclass(value):
         return value
     pairs = ((f, getattr(value, f.name)) for f in dataclasses.fields(value))
     return {f.name: _chosen(x) for f, x in pairs if x != f.default}
-
-
-def fingerprint(config: TrainConfig) -> str:
-    """A hash by which runs of the same configuration are known."""
-    return digest_of(config)

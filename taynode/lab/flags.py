@@ -1,10 +1,12 @@
-"""The flags of `taynode train`, and the settings that each of them stands for. No JAX here.
+"""The flags of `taynode train`, and the settings that each of them changes.
 
-All other settings are `--set.NAME`.
+All other settings are `--set.NAME`. This module does not import JAX.
 """
 
 from collections.abc import Mapping
 from typing import Any
+
+from .files import Json
 
 
 FLAGS: dict[str, tuple[str, ...]] = {
@@ -24,15 +26,15 @@ FLAGS: dict[str, tuple[str, ...]] = {
 
 
 def tolerances(rtol: float | None, atol: float | None) -> dict[str, float]:
-    """The tolerances that were given. A relative tolerance alone is the absolute one, too."""
+    """The tolerances that are given. A relative tolerance alone is also the absolute one."""
     given = {"rtol": rtol, "atol": rtol if atol is None else atol}
     return {name: value for name, value in given.items() if value is not None}
 
 
-def settings_of(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that some flags stand for, as nested dictionaries. `None` sets nothing."""
+def settings_of(flags: Mapping[str, Any]) -> Json:
+    """The settings that some flags change, as nested dictionaries. `None` changes nothing."""
     flags = {**flags, **tolerances(flags.get("rtol"), flags.get("atol"))}
-    settings: dict[str, Any] = {}
+    settings: Json = {}
     for flag, value in flags.items():
         for path in FLAGS[flag] if value is not None else ():
             *parts, name = path.split(".")

@@ -1,6 +1,5 @@
 """Latent ODEs against a closed form, and what must not change them."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import diffrax as dfx
@@ -17,6 +16,7 @@ from scipy.linalg import expm
 from scipy.stats import multivariate_normal, norm
 
 import taynode as tn
+from taynode.lab.tasks.base import Evaluated
 from taynode.lab.tasks.latent import AbstractLatent, seen_part, SeriesBatch, UNSEEN
 from taynode.models import (
     divergence_from_prior,
@@ -383,12 +383,12 @@ def test_errors_of_hidden_values_are_per_value():
         "interpolation_mse": np.array([0.5, 0.1]),
         "interpolation_share": np.array([0.5, 0.2]),
     }
-    samples = SimpleNamespace(metrics=metrics, weight=np.array([2.0, 10.0]))
+    samples = Evaluated(None, metrics, None, None, None, np.array([2.0, 10.0]))
     # One hidden value with a squared error of 1, and two of 1 together.
     assert TASK.summaries(samples) == {"interpolation_mse": pytest.approx(2 / 3)}
 
 
 def test_errors_are_not_known_where_nothing_was_hidden():
     metrics = {"interpolation_mse": np.zeros(2), "interpolation_share": np.zeros(2)}
-    samples = SimpleNamespace(metrics=metrics, weight=np.ones(2))
+    samples = Evaluated(None, metrics, None, None, None, np.ones(2))
     assert np.isnan(TASK.summaries(samples)["interpolation_mse"])

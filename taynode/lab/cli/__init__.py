@@ -1,4 +1,4 @@
-"""The command line: a thin skin, which imports nothing heavy before a command is chosen."""
+"""The command line. Nothing heavy is imported before a command is chosen."""
 
 import sys
 from collections.abc import Sequence
@@ -14,48 +14,56 @@ app = App(
     help="Neural ODEs that are cheap to solve.",
     version=__version__,
     help_format="markdown",
-    suppress_keyboard_interrupt=False,  # it knows more than cyclopts would say
+    suppress_keyboard_interrupt=False,  # `main` prints the message of `Interrupted`
 )
-data = App(name="data", help="The data sets: what is here, and how to get the rest.")
+data = App(name="data", help="List, download and verify data sets.")
 
-# As strings: a command's module is imported when the command is chosen.
-app.command(
-    f"{__name__}.demo:demo",
-    help="Train digits without and with regularization, and compare: two minutes.",
+paper = App(name="paper", help="Reproduce the figures, tables and claims of the paper.")
+
+
+def _add(group: App, commands: dict[str, str]) -> None:
+    """Add commands by their places. A module is imported only when its command is chosen."""
+    for place, text in commands.items():
+        name = place.partition(":")[2].rstrip("_")
+        group.command(f"{__name__}.{place}", name=name, help=text)
+
+
+_add(
+    app,
+    {
+        "demo:demo": "Train digits without and with regularization, and compare: two minutes.",
+        "train:train": "Train a model, and record the run in a directory.",
+        "evaluate:evaluate": "Evaluate a trained model under any solver and tolerance.",
+        "compare:compare": "Compare runs in a table and on a page.",
+        "report:report": "Write an HTML page about runs, which opens offline.",
+        "sample:sample": "Draw samples from a trained flow.",
+        "sample:density": "Draw the density of a trained flow in the plane.",
+    },
 )
-app.command(f"{__name__}.train:train", help="Train a model, and record the run to a directory.")
-app.command(
-    f"{__name__}.evaluate:evaluate",
-    help="Evaluate a trained model under any solver and tolerance.",
+_add(
+    data,
+    {
+        "data:list_": "List the data sets, and where each of them is.",
+        "data:fetch": "Download a data set.",
+        "data:verify": "Compare the files of a data set with their checksums.",
+    },
 )
-app.command(f"{__name__}.compare:compare", help="A table of some runs, and the page about them.")
-app.command(f"{__name__}.report:report", help="One HTML page about some runs, which opens offline.")
-app.command(f"{__name__}.sample:sample", help="Draw samples from a trained flow.")
-app.command(f"{__name__}.sample:density", help="Draw the density of a trained flow in the plane.")
+_add(
+    paper,
+    {
+        "paper:list_": "List the studies.",
+        "paper:run": "Run some studies.",
+        "paper:all_": "Run all studies, and write the page about them.",
+    },
+)
 app.command(data)
-data.command(
-    f"{__name__}.data:list_",
-    name="list",
-    help="What data sets there are, and which of them are here.",
-)
-data.command(f"{__name__}.data:fetch", name="fetch", help="Download a data set.")
-data.command(
-    f"{__name__}.data:verify",
-    name="verify",
-    help="Check the files of a data set against their checksums.",
-)
-
-paper = App(name="paper", help="The paper, reproduced: its figures and tables, and its claims.")
 app.command(paper)
-paper.command(f"{__name__}.paper:list_", name="list", help="What studies there are.")
-paper.command(f"{__name__}.paper:run", name="run", help="Do some studies.")
-paper.command(f"{__name__}.paper:all_", name="all", help="Do all studies, and the page about them.")
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """The entry point: runs a command, and turns errors into messages and exit codes.
+    """Run a command, and turn errors into messages and exit codes.
 
-    The command is that of the process, unless its words are given.
+    `words` are the words of the command; those of the process by default.
     """
     try:
         app(words)

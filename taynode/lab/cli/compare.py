@@ -1,29 +1,20 @@
 """`taynode compare`."""
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from ..config import ConfigError
-from .tables import console
+from .tables import console, JsonOutput
 
 
-def compare(
-    *runs: Path,
-    out: Path = Path("report.html"),
-    json_output: Annotated[bool, Parameter(name="--json")] = False,
-) -> None:
-    """A table of some runs, and the page about them.
+def compare(*runs: Path, out: Path = Path("report.html"), json_output: JsonOutput = False) -> None:
+    """Compare runs in a table and on a page.
 
     Parameters
     ----------
     runs
         Directories of runs.
     out
-        The page.
-    json_output
-        Print the table as JSON, and nothing else.
+        File of the page.
 
     """
     from ..report.page import write_report

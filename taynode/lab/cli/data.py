@@ -1,68 +1,37 @@
 """`taynode data`."""
 
-import json
+import dataclasses
 import sys
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from .tables import print_rows
+from .tables import JsonOutput, print_rows
 
 
-def list_(*, json_output: Annotated[bool, Parameter(name="--json")] = False) -> None:
-    """What data sets there are, and which of them are here.
+DataName = Annotated[str, Parameter(help="Name of the data set.")]
 
-    Parameters
-    ----------
-    json_output
-        Print JSON, and nothing else.
 
-    """
-    import dataclasses
-
+def list_(*, json_output: JsonOutput = False) -> None:
+    """List the data sets, and where each of them is."""
     from ..data.manage import list_data
 
-    rows = [dataclasses.asdict(status) for status in list_data()]
-    if json_output:
-        print(json.dumps(rows, default=str))
-        return
-    print_rows(rows)
+    print_rows([dataclasses.asdict(status) for status in list_data()], as_json=json_output)
 
 
-def fetch(name: str) -> None:
-    """Download a data set, or go on with a download that was cut off.
-
-    Parameters
-    ----------
-    name
-        Of the data set.
-
-    """
+def fetch(name: DataName) -> None:
+    """Download a data set, or continue a download that was cut off."""
     from ..data.manage import fetch as fetch_data
 
     for path in fetch_data(name):
         print(path)
 
 
-def verify(name: str, *, json_output: Annotated[bool, Parameter(name="--json")] = False) -> None:
-    """Check the files of a data set against their checksums.
-
-    Parameters
-    ----------
-    name
-        Of the data set.
-    json_output
-        Print JSON, and nothing else.
-
-    """
-    import dataclasses
-
+def verify(name: DataName, *, json_output: JsonOutput = False) -> None:
+    """Compare the files of a data set with their checksums."""
     from ..data.manage import verify as verify_data
 
     rows = [dataclasses.asdict(status) for status in verify_data(name)]
-    if json_output:
-        print(json.dumps(rows, default=str))
-    else:
-        print_rows(rows)
+    print_rows(rows, as_json=json_output)
     if any(row["state"] != "ok" for row in rows):
         sys.exit(1)

@@ -1,16 +1,24 @@
-"""A live display of training."""
+"""Training with a live display."""
 
-from typing import Any
+import sys
+from pathlib import Path
 
+import jax
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
+
+from ..config import TrainConfig
+from ..files import Json
+from ..report.record import record_samples
+from ..tasks.base import AbstractTask
+from ..training.loop import Progress, train
 
 
 class Display:
-    """A progress bar with what is known of the last steps; silent if nobody is watching."""
+    """A progress bar with the numbers of the last steps. It prints nothing unless `enabled`."""
 
     def __init__(self, title: str, *, enabled: bool = True):
-        self.bar = Progress(
+        self.bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
@@ -20,19 +28,17 @@ class Display:
             disable=not enabled,
             transient=True,
         )
-        self.line: Any = None
-        self.title = title
+        self.line = self.bar.add_task(title, total=None, numbers="compiling")
 
     def __enter__(self) -> "Display":
         self.bar.start()
-        self.line = self.bar.add_task(self.title, total=None, numbers="compiling")
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.bar.stop()
 
-    def show(self, progress: Any) -> None:
-        """Tell what a training loop says."""
+    def show(self, progress: Progress) -> None:
+        """Show the progress of a training loop."""
         numbers = f"loss {progress.loss:.4f}  NFE {progress.nfe:.0f}"
         if progress.penalty is not None:
             numbers += f"  penalty {progress.penalty:.3g}"
@@ -41,3 +47,41 @@ class Display:
         self.bar.update(
             self.line, completed=progress.step, total=progress.num_steps, numbers=numbers
         )
+
+
+def run(
+    settings: TrainConfig,
+    task: AbstractTask,
+    directory: Path,
+    *,
+    resume: bool = False,
+    quiet: bool = False,
+) -> Json:
+    """Train, and return the last row of the metrics. Nothing is printed if `quiet`."""
+    if settings.precision == "float64":
+        jax.config.update("jax_enable_x64", True)
+    with Display(str(directory), enabled=not quiet and sys.stderr.isatty()) as display:
+        done = train(
+            settings,
+            task,
+            directory,
+            resume=resume,
+            on_progress=display.show,
+            on_finish=record_samples,
+        )
+    row = done.rows()[-1]
+    if not quiet:
+        print(_summary(directory, row))
+        if task.data_label:
+            print(f"Data: {task.data_label}.")
+    return row
+
+
+def _summary(directory: Path, row: Json) -> str:
+    """The result of a run in one line."""
+    parts = [f"{directory}: test loss {row['test_loss']:.4f}"]
+    if "test_error" in row:
+        parts.append(f"test error {100 * row['test_error']:.2f} %")
+    parts.append(f"NFE {row['test_nfe']:.1f} per sample")
+    parts.append(f"{row['train_seconds']:.1f} s of training")
+    return ", ".join(parts)

@@ -1,17 +1,26 @@
-"""Runs for commands: in the precision that they need."""
+"""Commands about one trained model: their common parameters, and how they load the model."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from ..tasks.base import import_task
+from cyclopts import Parameter
 
-
-# What the user says that the task of a run is. What its files say is never imported.
-TaskName = str | None
+from ..tasks.names import import_task
 
 
-def load_run(run: Path, task: TaskName = None, *, double: bool = False) -> Any:
-    """A run, in double precision if it was trained so or if that is asked for."""
+RunPath = Annotated[
+    Path, Parameter(help="Directory of a run, or file with the parameters of a trained model.")
+]
+# A task that only the files of a run name is never imported.
+TaskName = Annotated[
+    str | None,
+    Parameter(help="Task as module:Class, if it is not built in. This imports the module."),
+]
+Seed = Annotated[int, Parameter(help="Seed of the random numbers.")]
+
+
+def load_run(run: Path, task: str | None = None, *, double: bool = False):
+    """Load a run, in double precision if it was trained so or if `double` is set."""
     import jax
 
     from ..training.loading import config_of, load
@@ -26,5 +35,5 @@ def load_run(run: Path, task: TaskName = None, *, double: bool = False) -> Any:
 
 
 def beside(run: Path, name: str) -> Path:
-    """Where a file about a run goes by default: into its directory, or next to its parameters."""
+    """The default path of a file about a run: in its directory, or next to its parameters."""
     return run.with_name(f"{run.stem}-{name}") if run.is_file() else run / name

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ..config import ConfigError, from_dict, to_dict, TrainConfig
+from ..config import ConfigError, TrainConfig
+from ..files import Json
 
 
-def _optional(kind: Any) -> Any:
+def _optional(kind: type) -> Any:
     """A class with the fields of a configuration, in which every field may be left out."""
     hints, helps = typing.get_type_hints(kind), _descriptions(kind)
     fields = []
@@ -22,7 +23,7 @@ def _optional(kind: Any) -> Any:
         if field.name in ("task", "scale"):
             continue
         hint = hints[field.name]
-        if dataclasses.is_dataclass(hint):
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             inner = _optional(hint)
             fields.append((field.name, inner, dataclasses.field(default_factory=inner)))
         else:
@@ -30,14 +31,14 @@ def _optional(kind: Any) -> Any:
             described = Annotated[optional, Parameter(help=helps[field.name])]
             fields.append((field.name, described, dataclasses.field(default=None)))
     made = dataclasses.make_dataclass(f"{kind.__name__}Options", fields, frozen=True)
-    # Otherwise that of Python's own `types`, whose classes cyclopts leaves alone.
+    # By default it is `types`, and cyclopts does not look into classes of built-in modules.
     made.__module__ = __name__
     return made
 
 
-def _descriptions(kind: Any) -> dict[str, str]:
+def _descriptions(kind: type) -> dict[str, str]:
     """The description of each field, from the list in the docstring of a configuration."""
-    entries = re.findall(r"- `(\w+)`: (.*?)(?=\n    - |\Z)", kind.__doc__, re.DOTALL)
+    entries = re.findall(r"- `(\w+)`: (.*?)(?=\n    - |\Z)", kind.__doc__ or "", re.DOTALL)
     sentences = {name: " ".join(text.split()) for name, text in entries}
     return {name: text[0].upper() + text[1:] for name, text in sentences.items()}
 
@@ -45,7 +46,7 @@ def _descriptions(kind: Any) -> dict[str, str]:
 TrainOptions: Any = _optional(TrainConfig)
 
 
-def given(options: Any) -> dict[str, Any]:
+def given(options: Any) -> Json:
     """The options that were given, as nested dictionaries."""
     out = {}
     for field in dataclasses.fields(options):
@@ -57,7 +58,7 @@ def given(options: Any) -> dict[str, Any]:
     return out
 
 
-def merged(base: dict[str, Any], *changes: dict[str, Any]) -> dict[str, Any]:
+def merged(base: Json, *changes: Json) -> Json:
     """Merge nested dictionaries; later dictionaries override earlier ones."""
     out = dict(base)
     for change in changes:
@@ -69,8 +70,8 @@ def merged(base: dict[str, Any], *changes: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def read_toml(file: Path | None) -> dict[str, Any]:
-    """A configuration file."""
+def read_toml(file: Path | None) -> Json:
+    """The settings in a TOML file; none without a file."""
     if file is None:
         return {}
     try:
@@ -79,8 +80,3 @@ def read_toml(file: Path | None) -> dict[str, Any]:
         raise ConfigError(f"`config` {file}: there is no such file.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"`config` {file} is not valid TOML: {error}.") from None
-
-
-def with_changes(defaults: TrainConfig, *changes: dict[str, Any]) -> TrainConfig:
-    """A configuration, changed by nested dictionaries."""
-    return from_dict(TrainConfig, merged(to_dict(defaults), *changes))

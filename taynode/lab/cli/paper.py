@@ -8,53 +8,41 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from ...registry import one_of
 from ..config import ConfigError, positive, SCALES
+from ..files import Json
 from ..paper.run import Progress
-from .tables import print_rows
+from .tables import JsonOutput, print_rows
 
 
-def list_(*, json_output: Annotated[bool, Parameter(name="--json")] = False) -> None:
-    """What studies there are.
-
-    Parameters
-    ----------
-    json_output
-        Print JSON, and nothing else.
-
-    """
+def list_(*, json_output: JsonOutput = False) -> None:
+    """List the studies."""
     from ..paper.study import find_study, STUDIES
 
     rows = [{"name": name, "title": find_study(name).title} for name in STUDIES]
-    if json_output:
-        print(json.dumps(rows))
-    else:
-        print_rows(rows)
+    print_rows(rows, as_json=json_output)
 
 
 @Parameter(name="*")
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How studies are done.
+    """Options of the commands that run studies.
 
     Parameters
     ----------
     scale
-        smoke, laptop or paper.
+        Size of the experiments: smoke, laptop or paper.
     seeds
-        How many, from 0 on; by default as many as a study should have, 3 or 5, and 1 at smoke.
+        Number of seeds, from 0 on; by default that of each study, 3 or 5, and 1 at smoke.
     jobs
-        How many runs at once; as many as there are cores by default.
+        Number of runs at the same time; the number of cores by default.
     resume
-        Use what has been done before; otherwise begin anew.
+        Use earlier results; otherwise delete them and start again.
     out
-        Where results go, in a folder for each scale.
-    json_output
-        Print the claims as JSON, and nothing else.
+        Directory of the results, with a folder for each scale.
 
     """
 
@@ -63,21 +51,19 @@ class Options:
     jobs: int | None = None
     resume: bool = True
     out: Path = Path("results")
-    json_output: Annotated[bool, Parameter(name="--json")] = False
+    json_output: JsonOutput = False
 
 
 DEFAULTS = Options()
 
 
 def run(*names: str, options: Options = DEFAULTS) -> None:
-    """Do some studies, or go on with them: what has been done is not done again.
+    """Run some studies. Runs that have results are not repeated.
 
     Parameters
     ----------
     names
-        Of the studies.
-    options
-        How they are done.
+        Names of the studies.
 
     """
     if not names:
@@ -86,7 +72,7 @@ def run(*names: str, options: Options = DEFAULTS) -> None:
 
 
 def all_(*, options: Options = DEFAULTS) -> None:
-    """Do all studies, or go on with them, and write the page about them."""
+    """Run all studies, and write the page about them. Runs that have results are not repeated."""
     from ..paper.companion import write_companion
     from ..paper.study import STUDIES
 
@@ -103,11 +89,11 @@ def _raise(problems: list[str]) -> None:
     from ..paper.study import StudyFailed
 
     if problems:
-        raise StudyFailed("Not all studies could be done: " + "; ".join(problems))
+        raise StudyFailed("Not all studies could be run: " + "; ".join(problems))
 
 
 def _run(names: list[str], options: Options) -> list[str]:
-    """Do studies; what went wrong."""
+    """Run studies, and return a message for each that failed."""
     from ..paper.run import run_studies
     from ..paper.study import find_study, seeds_of, StudyFailed
     from ..paper.summary import write_summary
@@ -120,7 +106,7 @@ def _run(names: list[str], options: Options) -> list[str]:
         positive("seeds", options.seeds)
     executor = LocalExecutor(options.jobs, worker=WORKER)
     studies = [find_study(name) for name in dict.fromkeys(names)]
-    # Before hours are spent on what then cannot be drawn.
+    # Before hours of training for a figure that cannot be drawn.
     if importlib.util.find_spec("matplotlib") is None:
         raise ConfigError("Figures need matplotlib: pip install 'taynode[all]'.")
     root = options.out / options.scale
@@ -128,10 +114,10 @@ def _run(names: list[str], options: Options) -> list[str]:
     if not options.resume:
         for study in studies:
             forget(study.jobs(options.scale, seeds[study]), root / "runs")
-    told: dict[str, list[dict[str, Any]]] = {}
+    claims: dict[str, list[Json]] = {}
     problems = []
     title = studies[0].name if len(studies) == 1 else f"{len(studies)} studies"
-    watch = None if options.json_output else Watch(title, at_once=executor.num_processes)
+    watch = None if options.json_output else ProgressPrinter(title, at_once=executor.num_processes)
     for ended in run_studies(seeds, root, scale=options.scale, executor=executor, watch=watch):
         name = ended.study.name
         if ended.error is not None:
@@ -139,24 +125,24 @@ def _run(names: list[str], options: Options) -> list[str]:
                 traceback.print_exception(ended.error)
             problems.append(f"{name}: {ended.error}")
             continue
-        told[name] = [vars(claim) for claim in ended.claims]
+        claims[name] = [vars(claim) for claim in ended.claims]
         if not options.json_output:
-            shown = [{k: v for k, v in x.items() if k != "is_ours"} for x in told[name]]
+            shown = [{k: v for k, v in x.items() if k != "is_ours"} for x in claims[name]]
             print_rows(shown, f"{name}: {ended.study.title}")
             print(f"Figure: {root / name}.png")
     if options.json_output:
-        print(json.dumps(told))
-    if told:
+        print(json.dumps(claims))
+    if claims:
         write_summary(root)
     return problems
 
 
-class Watch:
-    """Tells about runs as they end, and when the rest of them will have.
+class ProgressPrinter:
+    """Prints a line when a run has ended, with an estimate of the time left.
 
-    - `name`: of the study, or how many they are.
-    - `at_once`: how many runs go on at the same time.
-    - `clock`: tells the time in seconds.
+    - `name`: the name of the study, or the number of studies.
+    - `at_once`: the number of runs at the same time.
+    - `clock`: returns the time in seconds.
     """
 
     def __init__(self, name: str, at_once: int, clock: Callable[[], float] = time.monotonic):
@@ -167,13 +153,13 @@ class Watch:
         print(self.words(progress), file=sys.stderr)
 
     def words(self, progress: Progress) -> str:
-        """How many runs are done, how long the others will take, and what was wrong."""
+        """The line: the number of runs that are done, the time left, and the last problem."""
         done, left = progress.count - progress.known, progress.total - progress.count
         words = f"{self.name}: {progress.count} of {progress.total} runs"
         if not done:
             return f"{words} have been done before" if progress.count else words
         if left:
-            # At first, those that have not ended are about as far as those that have.
+            # The first runs to end stand for those that run beside them.
             each = (self.clock() - self.start) / max(done, min(self.at_once, done + left))
             words += f", {_duration(each * left)} left"
         return f"{words} ({progress.message})" if progress.message else words

@@ -11,9 +11,9 @@ def report(*runs: Path, out: Path = Path("report.html")) -> None:
     Parameters
     ----------
     runs
-        Directories of runs; or one with studies, such as results/laptop.
+        Directories of runs, or one directory with studies, such as results/laptop.
     out
-        The page.
+        File of the page.
 
     """
     from ..paper.study import has_studies

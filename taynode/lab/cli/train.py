@@ -1,18 +1,18 @@
 """`taynode train`."""
 
 import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from ...registry import ADJOINTS, one_of, QUADRATURES, REGULARIZERS, SOLVERS
-from ..config import ConfigError, NO_REGULARIZER, SCALES, TrainConfig
-from ..flags import settings_of
-from ..tasks.base import import_task
-from .options import given, merged, read_toml, TrainOptions, with_changes
+from ..config import ConfigError, from_dict, NO_REGULARIZER, SCALES, to_dict, TrainConfig
+from ..flags import FLAGS, settings_of
+from ..tasks.names import import_task
+from .options import given, merged, read_toml, TrainOptions
+from .tables import JsonOutput
 
 
 NOTHING = TrainOptions()
@@ -22,7 +22,7 @@ def _choice(words: str, names: Iterable[str]) -> Parameter:
     return Parameter(help=f"{words}: {', '.join(names)}.")
 
 
-def train(  # noqa: D417 (the names come from the registry)
+def train(
     task: str,
     *,
     regularizer: Annotated[
@@ -43,13 +43,13 @@ def train(  # noqa: D417 (the names come from the registry)
     out: Path | None = None,
     resume: bool = False,
     config: Path | None = None,
-    json_output: Annotated[bool, Parameter(name="--json")] = False,
+    json_output: JsonOutput = False,
     set_: Annotated[
         TrainOptions,  # pyright: ignore[reportInvalidTypeForm]
         Parameter(name="set", show_default=False),
     ] = NOTHING,
 ) -> None:
-    """Train a model, and record the run to a directory.
+    """Train a model, and record the run in a directory.
 
     Parameters
     ----------
@@ -79,71 +79,21 @@ def train(  # noqa: D417 (the names come from the registry)
         Continue the run that is in the directory.
     config
         TOML file with settings; flags override the file.
-    json_output
-        Print the last row of the metrics as JSON, and nothing else.
 
     """
+    # First, when the parameters are the only local variables.
+    flags = {name: value for name, value in locals().items() if name in FLAGS}
     one_of("scale", scale, SCALES)
-    flags = {
-        "regularizer": regularizer,
-        "weight": weight,
-        "quadrature": quadrature,
-        "seed": seed,
-        "epochs": epochs,
-        "solver": solver,
-        "adjoint": adjoint,
-        "steps": steps,
-        "rtol": rtol,
-        "atol": atol,
-        "weight_decay": weight_decay,
-        "learning_rate": learning_rate,
-    }
     the_task = import_task(task)
-    changes = merged(read_toml(config), settings_of(flags), given(set_))
-    settings = with_changes(the_task.defaults(scale), changes)
+    defaults = to_dict(the_task.defaults(scale))
+    changes = read_toml(config), settings_of(flags), given(set_)
+    settings = from_dict(TrainConfig, merged(defaults, *changes))
     if regularizer not in (None, NO_REGULARIZER) and not settings.regularizer.weight:
         raise ConfigError(f"`regularizer` {regularizer} needs a `--weight` above zero.")
     name = settings.regularizer.name
     directory = out or Path("runs") / f"{task.replace(':', '.')}-{name}-{settings.seed}"
+    from .display import run
+
     row = run(settings, the_task, directory, resume=resume, quiet=json_output)
     if json_output:
         print(json.dumps(row))
-
-
-def run(
-    settings: TrainConfig, task: Any, directory: Path, *, resume: bool = False, quiet: bool = False
-) -> dict[str, Any]:
-    """Train with a live display; the last row of the metrics."""
-    import jax
-
-    if settings.precision == "float64":
-        jax.config.update("jax_enable_x64", True)
-    from ..report.record import record_samples
-    from ..training.loop import train as train_loop
-    from .display import Display
-
-    with Display(str(directory), enabled=not quiet and sys.stderr.isatty()) as display:
-        done = train_loop(
-            settings,
-            task,
-            directory,
-            resume=resume,
-            on_progress=display.show,
-            on_finish=record_samples,
-        )
-    row = done.rows()[-1]
-    if not quiet:
-        print(summary(directory, row))
-        if task.data_label:
-            print(f"Data: {task.data_label}.")
-    return row
-
-
-def summary(directory: Path, row: dict[str, Any]) -> str:
-    """The result of a run in one line."""
-    parts = [f"{directory}: test loss {row['test_loss']:.4f}"]
-    if "test_error" in row:
-        parts.append(f"test error {100 * row['test_error']:.2f} %")
-    parts.append(f"NFE {row['test_nfe']:.1f} per sample")
-    parts.append(f"{row['train_seconds']:.1f} s of training")
-    return ", ".join(parts)

@@ -9,7 +9,7 @@ from .manage import (
     list_data as list_data,
     verify as verify,
 )
-from .miniboone import load_miniboone as load_miniboone, Miniboone as Miniboone
+from .miniboone import load_miniboone as load_miniboone, MinibooneSplit as MinibooneSplit
 from .mnist import load_mnist as load_mnist
 from .oscillators import oscillators as oscillators
 from .physionet import load_physionet as load_physionet

@@ -1,4 +1,4 @@
-"""Whether a file is the one that was published."""
+"""Comparing a file with its published checksum."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ State: TypeAlias = Literal["ok", "missing", "truncated", "corrupt", "unreadable"
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What became of one file: its state, where it is, and what was expected and got."""
+    """The state of one file, its path, and what was expected and got."""
 
     name: str
     state: State
@@ -28,7 +28,7 @@ def sha256(path: Path) -> str:
 
 
 def check(path: Path | None, file: RemoteFile) -> FileStatus:
-    """Compare a local copy, if there is one, with what was published."""
+    """Compare a local copy with the published file. Without a path, the file is missing."""
     if path is None or not path.is_file():
         return FileStatus(file.name, "missing", None, f"expected {file.size} bytes, got no file")
     try:
@@ -46,7 +46,7 @@ def check(path: Path | None, file: RemoteFile) -> FileStatus:
 
 
 def unknown(path: Path | None, names: tuple[str, ...]) -> FileStatus:
-    """The same for a file that was fetched by hand, under one of these names."""
+    """The status of a file that was fetched by hand and has no published checksum."""
     if path is None:
         return FileStatus(names[0], "missing", None, f"expected {' or '.join(names)}, got no file")
     detail = "there is no published checksum to compare with"

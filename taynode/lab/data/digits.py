@@ -1,6 +1,7 @@
-"""The digits that come with scikit-learn: nothing is downloaded."""
+"""The digits that are part of scikit-learn. They need no download."""
 
 import numpy as np
+from jaxtyping import Bool, Int32
 
 from .errors import DataError
 from .split import Examples, Split
@@ -10,17 +11,17 @@ NUM_TEST = 360
 
 
 def load_digits(*, seed: int = 0) -> Split:
-    """Handwritten digits: 1,437 images to train on and 360 to test on.
+    """Handwritten digits: 1,437 training and 360 test images.
 
-    Inputs are of shape (number, 8, 8) with values in [0, 1], labels are 0 to 9. There is no
-    official test set: `seed` determines a split in which every digit has its share of both parts.
+    Inputs have shape (number, 8, 8) and values in [0, 1]; labels are 0 to 9. There is no official
+    test set, so `seed` determines a stratified split.
     """
     try:
         from sklearn import datasets
     except ImportError as error:
-        advice = "Run `pip install 'taynode[data]'`."
         raise DataError(
-            f"The digits are part of scikit-learn, which is missing. {advice}"
+            "The digits are part of scikit-learn, which is missing. "
+            "Run `pip install 'taynode[data]'`."
         ) from error
 
     pixels, labels = datasets.load_digits(return_X_y=True)
@@ -33,15 +34,17 @@ def load_digits(*, seed: int = 0) -> Split:
     )
 
 
-def _stratified(labels: np.ndarray, num: int, seed: int) -> np.ndarray:
-    """A mask that chooses `num` examples, with every label in proportion."""
-    # Unlike `default_rng`, this stream is the same in all versions of numpy, so the split is too.
+def _stratified(
+    labels: Int32[np.ndarray, "total"], num: int, seed: int
+) -> Bool[np.ndarray, "total"]:
+    """A mask of `num` examples, with every label in proportion."""
+    # Unlike `default_rng`, this stream is the same in all versions of numpy.
     random = np.random.RandomState(seed)
     order = random.permutation(len(labels))
     classes, counts = np.unique(labels, return_counts=True)
     shares = counts * num / len(labels)
     quotas = np.floor(shares).astype(int)
-    # Rounding down leaves a few to give away: to the classes that lost most.
+    # Rounding down leaves a few examples, which go to the classes that lost most.
     quotas[np.argsort(quotas - shares, kind="stable")[: num - quotas.sum()]] += 1
     mask = np.zeros(len(labels), bool)
     for value, quota in zip(classes, quotas, strict=True):

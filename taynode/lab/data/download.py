@@ -1,38 +1,40 @@
-"""Downloads that resume where they broke off, and change nothing unless they succeed."""
+"""Downloads that resume, and that change nothing unless they succeed."""
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from ..files import exclusive
 from .check import sha256
 from .errors import DataError
-from .lock import exclusive
-from .progress import Progress, silent
+from .progress import OnProgress, silent
 from .registry import RemoteFile
 
 
-# Every mirror gets a turn in each round; after a round, the pause doubles.
+if TYPE_CHECKING:
+    import requests
+
+# A round tries every mirror. The pause doubles after each round.
 ROUNDS = 4
 PAUSE = 0.5
-# Seconds to connect, and between two pieces of the answer.
+# Seconds to connect, and between two pieces of the response.
 TIMEOUT = (10, 30)
 PIECE = 1 << 16
 
 
 class _Temporary(Exception):
-    """Worth another try."""
+    """An error after which the same URL may be tried again."""
 
 
 class _Permanent(Exception):
-    """Trying the same URL again is of no use."""
+    """An error after which the same URL is not tried again."""
 
 
-def download(file: RemoteFile, target: Path, *, progress: Progress = silent) -> Path:
-    """Make `target` the published file.
+def download(file: RemoteFile, target: Path, *, progress: OnProgress = silent) -> Path:
+    """Download the published file to `target`.
 
-    The target appears, or is replaced, all at once and only if its checksum is right. What was
-    received of an unfinished download is kept beside it for the next try, in a file ending in
-    `.part`.
+    The target is created or replaced in one step, and only if its checksum is right. The bytes of
+    an unfinished download are kept for the next try, in a file next to it that ends in `.part`.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,8 +48,8 @@ def download(file: RemoteFile, target: Path, *, progress: Progress = silent) -> 
     raise DataError(f"{file.name} could not be downloaded. {reasons}.")
 
 
-def _try_mirrors(file: RemoteFile, target: Path, progress: Progress) -> dict[str, str] | None:
-    """The reasons why each mirror failed, or nothing if one did not."""
+def _try_mirrors(file: RemoteFile, target: Path, progress: OnProgress) -> dict[str, str] | None:
+    """The reason why each mirror failed, or `None` if one succeeded."""
     failures: dict[str, str] = {}
     mirrors = list(file.urls)
     for i in range(ROUNDS):
@@ -68,23 +70,23 @@ def _try_mirrors(file: RemoteFile, target: Path, progress: Progress) -> dict[str
     return failures
 
 
-def _retrieve(url: str, file: RemoteFile, target: Path, progress: Progress) -> None:
-    """One download from one mirror, through pooch: checksum, then rename."""
+def _retrieve(url: str, file: RemoteFile, target: Path, progress: OnProgress) -> None:
+    """Download from one mirror with pooch, which checks the checksum and renames the file."""
     import pooch
 
-    def resume(url: str, output_file: Any, _: Any) -> None:
+    def resume(url: str, output_file: str, _: pooch.Pooch | None) -> None:
         part = target.with_name(f"{target.name}.part")
         resumed = _complete(url, part, file, progress)
         got = sha256(part)
-        # pooch checks this too, but tells it in a sentence of its own.
+        # pooch checks this, too, but without saying whether to try again.
         if got != file.sha256:
             part.unlink()
             reason = f"corrupt: expected SHA-256 {file.sha256}, got {got}"
-            # The fault may lie in what was there before, from another mirror or another day.
+            # The earlier part may be at fault, which another mirror may have served.
             raise _Temporary(reason) if resumed else _Permanent(reason)
         part.replace(output_file)
 
-    # It announces every download on the terminal, where the progress bar is.
+    # pooch logs every download to the terminal, which would break the progress bar.
     logger = pooch.get_logger()
     level = logger.level
     logger.setLevel("WARNING")
@@ -101,8 +103,8 @@ def _retrieve(url: str, file: RemoteFile, target: Path, progress: Progress) -> N
         logger.setLevel(level)
 
 
-def _complete(url: str, part: Path, file: RemoteFile, progress: Progress) -> bool:
-    """Receive what is lacking of `part`. Returns whether its beginning was there before."""
+def _complete(url: str, part: Path, file: RemoteFile, progress: OnProgress) -> bool:
+    """Receive the missing bytes of `part`, and return whether there were earlier ones."""
     import requests
     import urllib3
 
@@ -112,7 +114,7 @@ def _complete(url: str, part: Path, file: RemoteFile, progress: Progress) -> boo
     if start > file.size:
         part.unlink()
         start = 0
-    # The bytes as they are stored: a server or client that unpacks .gz would change the checksum.
+    # A server or client that unpacks .gz would change the checksum.
     headers = {"Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -143,20 +145,20 @@ def _complete(url: str, part: Path, file: RemoteFile, progress: Progress) -> boo
     return start > 0
 
 
-def _first_byte(response: Any, part: Path, start: int, file: RemoteFile) -> int:
-    """Where the answer begins in the file; raises if it is not an answer to use."""
+def _first_byte(response: "requests.Response", part: Path, start: int, file: RemoteFile) -> int:
+    """The position in the file where the response begins. Raises if it cannot be used."""
     status, headers = response.status_code, response.headers
     wanted = f"bytes {start}-{file.size - 1}/"
     offered = headers.get("Content-Range", "nothing")
     if status == 206 and offered.startswith(wanted):
         return start
     if status in (206, 416):
-        # There is no going on from here, with this server; so begin anew.
+        # This server cannot resume the download, so the next try starts from the beginning.
         part.unlink(missing_ok=True)
         raise _Temporary(f"corrupt: expected {wanted}{file.size}, was offered {offered}")
     if status == 200:
         length = headers.get("Content-Length")
-        # A page of the network's operator, or a new edition: seen before it harms what is there.
+        # A login page of the network, or a new edition. The earlier part stays as it is.
         if length is not None and length != str(file.size):
             raise _Permanent(f"corrupt: expected {file.size} bytes, was offered {length}")
         return 0

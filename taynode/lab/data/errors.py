@@ -1,4 +1,4 @@
-"""What is raised when data cannot be had."""
+"""The error of data sets."""
 
 
 class DataError(Exception):

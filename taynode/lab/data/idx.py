@@ -1,4 +1,4 @@
-"""The IDX format of MNIST: a magic number, the dimensions, the values; all big-endian."""
+"""The IDX format of MNIST: a magic number, the dimensions and the values, all big-endian."""
 
 import gzip
 import math
@@ -11,7 +11,7 @@ import numpy as np
 from .errors import DataError
 
 
-# The third byte of a file says what the values are.
+# The type of the values by the third byte of a file.
 DTYPES = {
     0x08: np.dtype("u1"),
     0x09: np.dtype("i1"),
@@ -23,9 +23,9 @@ DTYPES = {
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array in an IDX file, which may be compressed by gzip, in the byte order of the machine.
+    """The array in an IDX file, in the byte order of the machine. The file may be compressed.
 
-    Raises `DataError` for anything else than exactly one array.
+    Raises `DataError` unless the file holds exactly one array.
     """
     try:
         data = path.read_bytes()
@@ -53,7 +53,7 @@ def _parse(data: bytes, path: Path) -> np.ndarray:
         raise DataError(f"{path} is truncated: {expected}.")
     shape = struct.unpack(f">{num_axes}I", data[4:begin])
     dtype = DTYPES[code]
-    # In Python's integers: a wrong dimension must not overflow.
+    # Python's integers do not overflow if a dimension is wrong.
     expected, got = math.prod(shape) * dtype.itemsize, len(data) - begin
     if expected != got:
         problem = "truncated" if got < expected else "corrupt"

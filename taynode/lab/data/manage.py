@@ -1,4 +1,4 @@
-"""What is behind `taynode data list`, `fetch` and `verify`."""
+"""Listing, fetching and verifying data sets."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -7,13 +7,17 @@ from pathlib import Path
 from . import store
 from .check import check, FileStatus as FileStatus, unknown
 from .errors import DataError
-from .progress import Progress
+from .progress import OnProgress
 from .registry import data_set, DATA_SETS, DataSet
 
 
 @dataclass(frozen=True)
 class DataStatus:
-    """A data set as it is listed: `size` in bytes, and `where` it was found or `"not here"`."""
+    """An entry of the list of data sets.
+
+    - `size`: the number of bytes to download.
+    - `where`: the directories of its files, or `"not here"`.
+    """
 
     name: str
     description: str
@@ -24,21 +28,20 @@ class DataStatus:
 
 
 def list_data() -> list[DataStatus]:
-    """All data sets and where they are. Looks at the sizes of files, not at their content."""
+    """All data sets and where they are. This compares the sizes of files, not their contents."""
     return [
         DataStatus(x.name, x.description, x.size, _where(x), x.license, x.source)
         for x in DATA_SETS.values()
     ]
 
 
-def fetch(name: str, *, progress: Progress | None = None) -> list[Path]:
-    """Make sure that all files of a data set are here and intact; returns where they are.
+def fetch(name: str, *, progress: OnProgress | None = None) -> list[Path]:
+    """The verified files of a data set, downloaded if necessary.
 
-    `progress` is called during downloads with the name of the file, the bytes received and the
-    size. By default a bar is shown, if rich is installed and standard error is a terminal.
+    `progress` is as for `taynode.lab.data.store.locate`.
 
-    Some data sets cannot be downloaded by this library; then `DataError` tells where to get them
-    and where to put them.
+    Some data sets cannot be downloaded. If their files are missing, `DataError` says where to get
+    them and where to put them.
     """
     owner = data_set(name)
     if owner.package is not None and not _installed(owner.package):
@@ -52,29 +55,24 @@ def fetch(name: str, *, progress: Progress | None = None) -> list[Path]:
 
 
 def verify(name: str) -> list[FileStatus]:
-    """Compare size and checksum of all files of a data set with what was published.
+    """Compare the sizes and checksums of all files of a data set with the published ones.
 
-    Checks the copies that would be used: those in `TAYNODE_DATA` before those in the cache. Files
-    that were fetched by hand are `"unknown"`, for there is nothing to compare them with.
+    Copies in `TAYNODE_DATA` come before those in the cache. Files that were fetched by hand are
+    `"unknown"`, because they have no published checksum.
     """
     owner = data_set(name)
     if owner.by_hand:
-        return [unknown(store.find_by_hand(owner, names), names) for names in owner.by_hand]
-    return [check(store.find(owner, file), file) for file in owner.files]
+        return [unknown(store.find(owner, names), names) for names in owner.by_hand]
+    return [check(store.find(owner, (file.name,)), file) for file in owner.files]
 
 
 def _where(owner: DataSet) -> str:
     if owner.package is not None:
         return f"in the package {owner.package}" if _installed(owner.package) else "not here"
-    found = []
-    for file in owner.files:
-        path = store.find(owner, file)
-        if path is not None and path.stat().st_size == file.size:
-            found.append(path)
-    for names in owner.by_hand:
-        path = store.find_by_hand(owner, names)
-        if path is not None:
-            found.append(path)
+    published = [(file, store.find(owner, (file.name,))) for file in owner.files]
+    by_hand = [store.find(owner, names) for names in owner.by_hand]
+    found = [path for file, path in published if path and path.stat().st_size == file.size]
+    found += [path for path in by_hand if path]
     if not found:
         return "not here"
     folders = ", ".join(dict.fromkeys(str(path.parent) for path in found))

@@ -1,4 +1,4 @@
-"""MINIBOONE: events of a detector of neutrinos, for density estimation."""
+"""MINIBOONE: events of a neutrino detector, for density estimation."""
 
 import zipfile
 import zlib
@@ -15,24 +15,24 @@ from .errors import DataError
 
 NUM_FEATURES = 43
 NUM_EVENTS = 36_488
-# What the partial file has to train on, to validate on and to test on.
+# The numbers of rows in the partial file.
 PARTIAL = {"train": 2_881, "val": 3_284, "test": 3_648}
 
 NUM_RAW_FEATURES = 50
 # Counted from 1. The benchmark drops features whose smallest value occurs more than five times.
 DROPPED = 6, 14, 23, 27, 35, 45, 46
 
-# The name data.npy is so common that it may well be the file of something else.
+# The name data.npy is common, so the file may be a different one.
 _ADVICE = "Put the published file there."
 
 
 @dataclass(frozen=True, eq=False)
-class Miniboone:
-    """Signal events, standardized by the mean and deviation of all rows but those of `test`.
+class MinibooneSplit:
+    """Signal events, standardized by the mean and deviation of the rows outside `test`.
 
-    - `is_partial`: whether most of the training rows are missing, so that results cannot be
-        compared with published ones.
-    - `label`: what to call a result, which says so too.
+    - `is_partial`: whether most of the training rows are missing. Results are then not comparable
+        with published ones.
+    - `label`: the name of the data in results, which includes that remark.
     """
 
     train: Float32[np.ndarray, "num_train 43"]
@@ -42,10 +42,10 @@ class Miniboone:
     label: str
 
 
-def load_miniboone() -> Miniboone:
+def load_miniboone() -> MinibooneSplit:
     """MINIBOONE with the split of the density-estimation benchmark: 29,556 / 3,284 / 3,648 rows.
 
-    Looks in `TAYNODE_DATA` and in the cache for one of the following, in this order:
+    This looks in `TAYNODE_DATA` and in the cache for one of these files, in this order:
 
     - `data.npy`, the form of the benchmark;
     - `MiniBooNE_PID.txt`, the form that UCI publishes, https://doi.org/10.24432/C5QC87;
@@ -55,7 +55,7 @@ def load_miniboone() -> Miniboone:
     if path.suffix == ".npz":
         return read_partial(path)
     events = read_npy(path) if path.suffix == ".npy" else read_raw(path)
-    # What is called MINIBOONE must be all of it.
+    # Results on a part of the data must not be labeled as MINIBOONE.
     if len(events) != NUM_EVENTS:
         got = f"expected {NUM_EVENTS} events, got {len(events)}"
         raise DataError(f"{path} is not the published file: {got}. {_ADVICE}")
@@ -71,7 +71,7 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def read_raw(path: Path) -> np.ndarray:
-    """The events in the file of UCI: the signal, less outliers and less seven features."""
+    """The signal events in the file of UCI, without outliers and without seven features."""
     try:
         with path.open(encoding="ascii") as file:
             head = file.readline().split()
@@ -97,8 +97,8 @@ def read_raw(path: Path) -> np.ndarray:
     return _checked(np.delete(rows, np.array(DROPPED) - 1, axis=1), path)
 
 
-def read_partial(path: Path) -> Miniboone:
-    """What is in the partial file, which is standardized already."""
+def read_partial(path: Path) -> MinibooneSplit:
+    """The contents of the partial file, which are already standardized."""
     arrays = _load(path)
     if isinstance(arrays, np.ndarray) or not set(PARTIAL) <= set(arrays):
         got = "one array" if isinstance(arrays, np.ndarray) else ", ".join(sorted(arrays))
@@ -110,11 +110,11 @@ def read_partial(path: Path) -> Miniboone:
             raise DataError(f"{path} is not the known file: {got}. {_ADVICE}")
     train, valid, test = (arrays[name].astype(np.float32) for name in PARTIAL)
     label = "MINIBOONE, 9.7 % of the training rows, full benchmark test set"
-    return Miniboone(train, valid, test, is_partial=True, label=label)
+    return MinibooneSplit(train, valid, test, is_partial=True, label=label)
 
 
-def split_events(events: np.ndarray, path: Path) -> Miniboone:
-    """The last tenth is for tests, the last tenth of the rest for validation; standardized."""
+def split_events(events: np.ndarray, path: Path) -> MinibooneSplit:
+    """Split and standardize: the last tenth is for tests, the last tenth of the rest validates."""
     num_test = len(events) // 10
     num_valid = (len(events) - num_test) // 10
     num_train = len(events) - num_test - num_valid
@@ -125,12 +125,12 @@ def split_events(events: np.ndarray, path: Path) -> Miniboone:
         raise DataError(f"{path} is corrupt: features {which} never change. {_ADVICE}")
     scaled = ((events - mean) / deviation).astype(np.float32)
     train, valid, test = np.split(scaled, [num_train, num_train + num_valid])
-    return Miniboone(train, valid, test, is_partial=False, label="MINIBOONE")
+    return MinibooneSplit(train, valid, test, is_partial=False, label="MINIBOONE")
 
 
 def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
     try:
-        # Opened here, for numpy leaves a file open that it cannot make sense of.
+        # Opened here, because numpy does not close a file that it cannot parse.
         with path.open("rb") as file:
             content = np.load(file, allow_pickle=False)
             return content if isinstance(content, np.ndarray) else dict(content)

@@ -7,19 +7,18 @@ import numpy as np
 from . import store
 from .errors import DataError
 from .idx import read_idx
-from .progress import Progress
+from .progress import OnProgress
 from .split import Examples, Split
 
 
-def load_mnist(*, allow_download: bool = True, progress: Progress | None = None) -> Split:
-    """MNIST: 60,000 images to train on, and the 10,000 of the official test set.
+def load_mnist(*, allow_download: bool = True, progress: OnProgress | None = None) -> Split:
+    """MNIST: 60,000 training images and the 10,000 images of the official test set.
 
-    Inputs are of shape (number, 28, 28) with values in [0, 1], labels are 0 to 9.
+    Inputs have shape (number, 28, 28) and values in [0, 1]; labels are 0 to 9.
 
     **Arguments:**
 
-    - `allow_download`: whether the network may be used, if the files are not here.
-    - `progress`: as for `taynode.lab.data.fetch`.
+    - `allow_download`, `progress`: as for `taynode.lab.data.store.locate`.
     """
 
     def read(part: str) -> Examples:

@@ -1,4 +1,4 @@
-"""Time series that are generated: oscillators, seen now and then."""
+"""Generated time series: oscillators at irregular times."""
 
 import numpy as np
 
@@ -14,29 +14,32 @@ def oscillators(
     observed: float = 0.5,
     num_channels: int = 2,
 ) -> Series:
-    """Oscillators with amplitudes of up to 1, of which half lose energy; labels are zero.
+    """Oscillators with amplitudes of up to 1, half of them damped. All labels are zero.
 
-    All share the same irregular times, from 0 to 1. Frequencies are 1 to 3 per unit of time, and
-    every channel lags the one before by a quarter of a period.
+    All series share the same irregular times from 0 to 1. Frequencies are 1 to 3 per unit of time,
+    and every channel lags the one before by a quarter of a period.
 
     **Arguments:**
 
-    - `noise`: standard deviation of the Gaussian noise on what is observed.
-    - `observed`: share of entries that are observed outside the gaps. Each series has one gap, of
-        0.1 to 0.3 units of time, in which nothing is. The first time is observed always, so that
-        no series is empty.
+    - `num`: the number of series.
+    - `seed`: the seed of all random numbers.
+    - `num_times`, `num_channels`: the numbers of times and channels of a series.
+    - `noise`: the standard deviation of the Gaussian noise of observations.
+    - `observed`: the fraction of entries outside the gap that are observed. Each series has one
+        gap of 0.1 to 0.3 units of time without observations. The first time is always observed, so
+        that no series is empty.
     """
     if num_times < 2:
-        raise ValueError(f"There must be at least 2 times, got {num_times}.")
+        raise ValueError(f"`num_times` must be at least 2, got {num_times}.")
     if not 0 <= observed <= 1:
-        raise ValueError(f"The share that is observed must be in [0, 1], got {observed}.")
+        raise ValueError(f"`observed` must be in [0, 1], got {observed}.")
     random = np.random.default_rng(seed)
-    # Irregular, but never so close that single precision could not tell two of them apart.
+    # Irregular, but never so close that two times are equal in single precision.
     steps = 0.2 + random.standard_exponential(num_times - 1)
     times = np.concatenate([[0.0], np.cumsum(steps) / np.sum(steps)])
 
     def draw(low: float, high: float) -> np.ndarray:
-        """One number for every series."""
+        """One random number for every series."""
         return random.uniform(low, high, (num, 1, 1))
 
     damping = np.where(draw(0.0, 1.0) < 0.5, 0.0, draw(0.5, 2.0))

@@ -1,13 +1,14 @@
-"""PhysioNet 2012: patients in intensive care, measured when there was occasion to."""
+"""PhysioNet 2012: irregular measurements of patients in intensive care."""
 
 import contextlib
-import os
 import zipfile
 import zlib
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int32
 
+from ..files import drafted
 from . import store
 from .errors import DataError
 from .physionet_files import digest, patient_files
@@ -16,7 +17,7 @@ from .registry import archives, data_set
 from .series import Series, SeriesSplit
 
 
-# To be raised whenever the same files would be parsed into something else.
+# Must be raised whenever the result of parsing changes.
 VERSION = 1
 SETS = "a", "b", "c"
 
@@ -24,24 +25,24 @@ SETS = "a", "b", "c"
 def load_physionet(
     *, sets: tuple[str, ...] = ("a", "b"), seed: int = 0, num_patients: int | None = None
 ) -> SeriesSplit:
-    """The first 48 hours of patients in intensive care, by the hour; labels are 1 for a death.
+    """The first 48 hours of patients in intensive care, by the hour. The label of a death is 1.
 
-    Every channel is one of 37 measurements, averaged over what lies nearest to each hour. It is
-    scaled by its extremes in the training part, x -> (x - low) / (high - low), or shifted to zero
-    if it is constant there. What no patient of the training part has cannot be scaled, and so is
-    left out of the test part. A few patients have no measurements at all.
+    There are 37 channels. Each value is the mean of the measurements nearest to an hour. A channel
+    is scaled by its extremes in the training part, x -> (x - low) / (high - low), or shifted to
+    zero if it is constant there. A channel without measurements in the training part cannot be
+    scaled, so its values in the test part are dropped. A few patients have no measurements at all.
 
     **Arguments:**
 
-    - `sets`: of the challenge; each has 4,000 patients. For every set, its patients have to be in
-        `TAYNODE_DATA` or in the cache as an archive `set-a.tar.gz` (`.tgz`, `.tar.xz`, `.tar`,
-        `.zip`) or as a folder `set-a`. Labels come from `Outcomes-a.txt`, and are -1 without it.
-    - `seed`: determines the split: 80 % of the patients are to train on, 20 % to test on.
-    - `num_patients`: how many to use, chosen at random; by default all.
+    - `sets`: the sets of the challenge, of 4,000 patients each. The patients of a set have to be in
+        `TAYNODE_DATA` or in the cache, as an archive `set-a.tar.gz` (`.tgz`, `.tar.xz`, `.tar`,
+        `.zip`) or as a folder `set-a`. Labels come from `Outcomes-a.txt`; without it they are -1.
+    - `seed`: the seed of the split into 80 % training and 20 % test patients.
+    - `num_patients`: the number of patients, chosen at random; all by default.
 
-    The parsed files are kept in the cache, so that only the first time takes a while.
+    The parsed files are kept in the cache, so that only the first call is slow.
     """
-    # In one order, so that the split does not depend on how they were asked for.
+    # Sorted, so that the split does not depend on the order of the argument.
     chosen = sorted(set(sets))
     if not chosen or not set(chosen) <= set(SETS):
         got = ", ".join(map(repr, chosen)) or "none"
@@ -58,7 +59,7 @@ def load_physionet(
 
 
 def load_records(name: str) -> Records:
-    """All patients of one set, from the cache of parsed files if they are there."""
+    """All patients of one set, from the cache of parsed files if possible."""
     path = store.require_by_hand(data_set("physionet2012"), archives(f"set-{name}"))
     cache = store.cache_folder()
     if cache is None:
@@ -71,13 +72,13 @@ def load_records(name: str) -> Records:
     return records
 
 
-def load_labels(records: Records, name: str) -> np.ndarray:
-    """1 for patients who died in hospital, 0 for those who did not, -1 where it is unknown."""
-    path = store.find_by_hand(data_set("physionet2012"), (f"Outcomes-{name}.txt",))
+def load_labels(records: Records, name: str) -> Int32[np.ndarray, "num"]:
+    """1 for patients who died in hospital, 0 for those who survived, -1 if unknown."""
+    path = store.find(data_set("physionet2012"), (f"Outcomes-{name}.txt",))
     if path is None:
         return np.full(len(records.ids), -1, np.int32)
     outcomes, numbers = parse_outcomes(path), records.ids.tolist()
-    # A tar that was cut between two files looks sound, and so does a table cut between two lines.
+    # A tar that was cut between two files looks complete, as does a table cut between two lines.
     for what, there, expected, source in (
         (f"set-{name}", numbers, outcomes, path),
         (path, outcomes, numbers, f"set-{name}"),
@@ -91,11 +92,11 @@ def load_labels(records: Records, name: str) -> np.ndarray:
 def split_patients(
     num: int, *, seed: int, num_patients: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which patients are to train on, and which to test on."""
+    """The indices of the training patients and of the test patients."""
     num_used = num if num_patients is None else num_patients
     if not 2 <= num_used <= num:
-        raise DataError(f"There are {num} patients, of which 2 or more are needed; got {num_used}.")
-    # Unlike `default_rng`, this stream is the same in all versions of numpy, so the split is too.
+        raise DataError(f"`num_patients` must be from 2 to {num}, got {num_used}.")
+    # Unlike `default_rng`, this stream is the same in all versions of numpy.
     order = np.random.RandomState(seed).permutation(num)[:num_used]
     num_train = num_used * 4 // 5
     return order[:num_train], order[num_train:]
@@ -122,9 +123,9 @@ def _scale(
 
 
 def _read(path: Path) -> Records | None:
-    """What was parsed before, if it is there and sound."""
+    """The patients in a file of the cache, or `None` if it is missing or damaged."""
     try:
-        # Opened here, for numpy leaves a file open that it cannot make sense of.
+        # Opened here, because numpy does not close a file that it cannot parse.
         with path.open("rb") as source, np.load(source, allow_pickle=False) as file:
             ids, packed, observed = file["ids"], file["mask"], file["observed"]
             shape = len(ids), NUM_SLOTS, len(PARAMETERS)
@@ -137,21 +138,16 @@ def _read(path: Path) -> Records | None:
 
 
 def _write(path: Path, records: Records) -> None:
-    """Keep what was parsed. Few entries are observed, so the others are not stored."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    """Write patients to the cache. Most entries are not observed, and are not stored."""
+    # Without a cache, everything works, but slower.
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
+        with drafted(path) as draft:
             np.savez(
-                file,
+                draft,
                 ids=records.ids,
                 static=records.static,
                 num_rows=records.num_rows,
                 mask=np.packbits(records.mask),
                 observed=records.values[records.mask],
             )
-        part.replace(path)
-    except OSError:
-        # A cache that cannot be written costs time, and nothing else.
-        with contextlib.suppress(OSError):
-            part.unlink()

@@ -1,4 +1,4 @@
-"""The files of PhysioNet 2012, in archives or in a folder; nothing is unpacked to disk."""
+"""The files of PhysioNet 2012, in archives or in a folder. Nothing is unpacked to disk."""
 
 import gzip
 import hashlib
@@ -23,15 +23,15 @@ _DAMAGED = (
     lzma.LZMAError,
     zlib.error,
     EOFError,
-    # What zipfile raises for encrypted members, and for compression that it does not know.
+    # zipfile raises it for encrypted members and for unknown compression.
     RuntimeError,
 )
 
 
 def patient_files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the patients in a tar, a zip or a folder; other files are passed over.
+    """Names and contents of the patients in a tar, a zip or a folder. Other files are skipped.
 
-    Raises `DataError` if the archive is damaged, or if no patient is in it.
+    Raises `DataError` if the archive is damaged or has no patients.
     """
     if path.is_dir():
         files = _in_folder(path)
@@ -78,7 +78,7 @@ def _in_folder(path: Path) -> Iterator[tuple[str, bytes]]:
 
 def _in_tar(path: Path) -> Iterator[tuple[str, bytes]]:
     data = path.read_bytes()
-    # All at once, which verifies the checksums of gzip and xz.
+    # Decompressing everything verifies the checksums of gzip and xz.
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
     elif data[:6] == b"\xfd7zXZ\0":
@@ -88,7 +88,7 @@ def _in_tar(path: Path) -> Iterator[tuple[str, bytes]]:
             content = archive.extractfile(member) if member.isfile() else None
             if content is not None and _is_patient(member.name):
                 yield member.name, content.read()
-        # Python takes damage amid the archive for its end, which is a block of zeros.
+        # tarfile takes damage for the end of the archive, which is a block of zeros.
         if data[archive.offset : archive.offset + tarfile.BLOCKSIZE] != bytes(tarfile.BLOCKSIZE):
             raise tarfile.ReadError(f"no file begins at byte {archive.offset}, as one should")
 

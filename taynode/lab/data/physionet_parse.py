@@ -1,4 +1,4 @@
-"""What the files of PhysioNet 2012 say: one per patient, and one of outcomes."""
+"""Parsing the files of PhysioNet 2012: one per patient, and one of outcomes."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float32, Int32, Int64
 from .errors import DataError
 
 
-# The order is that of the code of latent ODEs (Rubanova et al., 2019).
+# In the order of the code of latent ODEs (Rubanova et al., 2019).
 STATIC = "Age", "Gender", "Height", "ICUType"
 PARAMETERS = (
     *("Weight", "Albumin", "ALP", "ALT", "AST", "Bilirubin", "BUN", "Cholesterol", "Creatinine"),
@@ -25,7 +25,7 @@ _HEADER = ["Time", "Parameter", "Value"]
 # Python rounds half to even, as the original code does: 00:30 is hour 0, and 01:30 is hour 2.
 _SLOTS = {f"{m // 60:02}:{m % 60:02}": round(m / 60) for m in range(48 * 60 + 1)}
 _COLUMNS = {name: i for i, name in enumerate((*PARAMETERS, *STATIC, "RecordID"))}
-# Where -1 is no value but says that there is none.
+# For these, -1 means that there is no value.
 _CODED = np.array([name in ("Height", "Weight", "Gender") for name in _COLUMNS])
 _NUM_CELLS = NUM_SLOTS * len(PARAMETERS)
 
@@ -34,10 +34,11 @@ _NUM_CELLS = NUM_SLOTS * len(PARAMETERS)
 class Records:
     """Patients in the order of their number.
 
-    - `values`: means over the hour around each of the times 0 to 48, in the units of the source
-        and zero where nothing was observed, which `mask` tells.
-    - `static`: what does not change, as named in `STATIC`, and NaN where it is unknown.
-    - `num_rows`: lines in the file of each patient, apart from the header and the number.
+    - `values`: means over the hour around each of the times 0 to 48, in the units of the source;
+        zero where nothing was observed.
+    - `mask`: whether an entry was observed.
+    - `static`: the constant parameters in `STATIC`; NaN if unknown.
+    - `num_rows`: the number of lines in the file of each patient, without header and RecordID.
     """
 
     ids: Int64[np.ndarray, "num"]
@@ -48,12 +49,12 @@ class Records:
 
 
 def parse_patients(files: Iterable[tuple[str, bytes]]) -> Records:
-    """The contents of files that are given by name and content, in any order."""
+    """The patients of files, which are pairs of name and content in any order."""
     patients = {}
     for name, content in files:
         number, *rest = parse_patient(content, name)
         if number in patients:
-            raise DataError(f"{name}: patient {number} is there twice. Delete one of the files.")
+            raise DataError(f"{name}: patient {number} occurs twice. Delete one of the files.")
         patients[number] = rest
     ids = np.array(sorted(patients), np.int64)
     means, counts, num_rows = zip(*(patients[number] for number in ids.tolist()), strict=True)
@@ -69,14 +70,14 @@ def parse_patients(files: Iterable[tuple[str, bytes]]) -> Records:
 
 
 def parse_patient(content: bytes, name: str) -> tuple[int, np.ndarray, np.ndarray, int]:
-    """Number, means and counts of one patient, and the lines that they come from.
+    """The number of a patient, means, whether each is observed, and the number of lines.
 
-    Means and counts are those of every parameter in every hour, then of the static parameters.
+    The means are those of every parameter in every hour, then those of the static parameters.
     """
-    # Latin-1 takes any byte, so that what is wrong with a line can be told below.
+    # Latin-1 decodes any byte, so that `_problem` can quote a malformed line.
     text = content.decode("latin-1").replace("\r\n", "\n").rstrip("\n")
     # All lines at once, since there are millions. A line with more or fewer than three fields
-    # shifts what follows, so that a time is found where there is a name or a number elsewhere.
+    # shifts the following fields, so that a time is found in place of a name or a number.
     fields = text.replace("\n", ",").split(",")
     try:
         if fields[:3] != _HEADER or len(fields) != 3 * (text.count("\n") + 1):
@@ -106,7 +107,7 @@ def parse_patient(content: bytes, name: str) -> tuple[int, np.ndarray, np.ndarra
 
 
 def parse_outcomes(path: Path) -> dict[int, int]:
-    """For every patient in a file of outcomes, whether he or she died in hospital."""
+    """Whether each patient in a file of outcomes died in hospital, by number."""
     try:
         lines = path.read_text("latin-1").splitlines()
     except OSError as error:
@@ -124,13 +125,13 @@ def parse_outcomes(path: Path) -> dict[int, int]:
             raise DataError(f"{path} is malformed: line {i} is {line[:50]!r}.")
         number = int(fields[patient])
         if number in outcomes:
-            raise DataError(f"{path} is malformed: line {i} has patient {number} once more.")
+            raise DataError(f"{path} is malformed: line {i} repeats patient {number}.")
         outcomes[number] = int(fields[death])
     return outcomes
 
 
 def _problem(text: str) -> str:
-    """What is wrong with the first line that is not as it should be."""
+    """The problem of the first malformed line, in words."""
     lines = text.split("\n")
     if lines[0] != ",".join(_HEADER):
         return f"expected the header {','.join(_HEADER)}, got {lines[0][:50]!r}"

@@ -1,4 +1,4 @@
-"""How a download reports how far it is."""
+"""Progress of downloads."""
 
 import importlib.util
 import sys
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 
-# Called with the name of the file, the bytes that are there, and the bytes that there will be.
-Progress: TypeAlias = Callable[[str, int, int], None]
+# Called with the name of the file, the number of bytes received, and the size of the file.
+OnProgress: TypeAlias = Callable[[str, int, int], None]
 
 
 def silent(name: str, done: int, total: int) -> None:
@@ -16,8 +16,8 @@ def silent(name: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def reporting(progress: Progress | None) -> Iterator[Progress]:
-    """The given callback; with `None`, a bar if rich is installed and someone is watching."""
+def reporting(progress: OnProgress | None) -> Iterator[OnProgress]:
+    """The callback; if `None`, a bar if rich is installed and standard error is a terminal."""
     if progress is not None:
         yield progress
     elif importlib.util.find_spec("rich") is None or not sys.stderr.isatty():
@@ -28,7 +28,7 @@ def reporting(progress: Progress | None) -> Iterator[Progress]:
 
 
 @contextmanager
-def _bar() -> Iterator[Progress]:
+def _bar() -> Iterator[OnProgress]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,

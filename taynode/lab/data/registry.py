@@ -1,4 +1,4 @@
-"""What data sets there are, where their files come from, and how to recognize them."""
+"""The data sets, with the URLs and checksums of their files."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from .errors import DataError
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file as it is published: every URL serves the same bytes, and the first is preferred."""
+    """A published file. All URLs serve the same bytes; the first is preferred."""
 
     name: str
     urls: tuple[str, ...]
@@ -19,11 +19,10 @@ class RemoteFile:
 class DataSet:
     """A data set and its files.
 
-    - `folder`: name of the subfolder that holds the files, in the cache and in `TAYNODE_DATA`.
-    - `package`: the Python package that contains the data, if nothing is to be downloaded.
-    - `by_hand`: names of the files that the user has to get from the source, if there is no
-        checksum by which a download could be told from a damaged one. One name out of every group
-        is needed, and the first that is there is used.
+    - `folder`: the name of the subfolder of the files, in the cache and in `TAYNODE_DATA`.
+    - `package`: the Python package that contains the data, if there is nothing to download.
+    - `by_hand`: the names of files that the user has to get from the source, because they have no
+        published checksum. One file of every group is needed; the first that exists is used.
     """
 
     name: str
@@ -37,7 +36,7 @@ class DataSet:
 
     @property
     def size(self) -> int:
-        """Bytes to download."""
+        """The number of bytes to download."""
         return sum(file.size for file in self.files)
 
     def file(self, name: str) -> RemoteFile:
@@ -48,19 +47,33 @@ class DataSet:
         raise DataError(f"The data set {self.name} has no file {name}.")
 
 
-def _mirrored(mirrors: tuple[str, ...], name: str, sha256: str, size: int) -> RemoteFile:
-    return RemoteFile(name, tuple(mirror + name for mirror in mirrors), sha256, size)
-
-
 def archives(name: str) -> tuple[str, ...]:
-    """As it is published, as it may have been packed again, and unpacked."""
+    """The names of an archive: as published, repacked in other formats, and unpacked."""
     return tuple(name + end for end in [".tar.gz", ".tgz", ".tar.xz", ".tar", ".zip", ""])
 
 
-_MNIST = (
+_MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
+_MNIST = {
+    "train-images-idx3-ubyte.gz": (
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        9_912_422,
+    ),
+    "train-labels-idx1-ubyte.gz": (
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        28_881,
+    ),
+    "t10k-images-idx3-ubyte.gz": (
+        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        1_648_877,
+    ),
+    "t10k-labels-idx1-ubyte.gz": (
+        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        4_542,
+    ),
+}
 
 DATA_SETS: dict[str, DataSet] = {
     data_set.name: data_set
@@ -87,31 +100,9 @@ DATA_SETS: dict[str, DataSet] = {
             license="CC BY-SA 3.0",
             source="http://yann.lecun.com/exdb/mnist/",
             folder="mnist",
-            files=(
-                _mirrored(
-                    _MNIST,
-                    "train-images-idx3-ubyte.gz",
-                    "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-                    9_912_422,
-                ),
-                _mirrored(
-                    _MNIST,
-                    "train-labels-idx1-ubyte.gz",
-                    "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-                    28_881,
-                ),
-                _mirrored(
-                    _MNIST,
-                    "t10k-images-idx3-ubyte.gz",
-                    "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-                    1_648_877,
-                ),
-                _mirrored(
-                    _MNIST,
-                    "t10k-labels-idx1-ubyte.gz",
-                    "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-                    4_542,
-                ),
+            files=tuple(
+                RemoteFile(name, tuple(mirror + name for mirror in _MIRRORS), sha256, size)
+                for name, (sha256, size) in _MNIST.items()
             ),
         ),
         DataSet(

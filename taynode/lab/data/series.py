@@ -1,4 +1,4 @@
-"""What a loader of irregularly observed time series returns."""
+"""Irregularly observed time series."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float32, Int32
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Time series on shared time stamps, of which each has observed only some entries.
+    """Time series with shared times, of which only some entries are observed.
 
-    - `times`: increasing, in [0, 1].
-    - `values`: zero where nothing was observed.
+    - `times`: increasing times in [0, 1].
+    - `values`: the values; zero where nothing was observed.
     - `mask`: whether an entry was observed.
-    - `labels`: one for every series, -1 where it is unknown.
+    - `labels`: a label of every series; -1 if unknown.
     """
 
     times: Float32[np.ndarray, "num_times"]
@@ -35,11 +35,11 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class SeriesSplit:
-    """What to train on, and what to test on; no series is in both.
+    """Training and test series. No series is in both parts.
 
-    - `names`: of the channels.
-    - `low`, `high`: what became 0 and 1, in the units of the source. They are the extremes of the
-        training part, so values of the test part may lie outside [0, 1].
+    - `names`: the names of the channels.
+    - `low`, `high`: the values that became 0 and 1, in the units of the source. They are the
+        extremes of the training part, so values of the test part may lie outside [0, 1].
     """
 
     train: Series

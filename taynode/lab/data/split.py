@@ -1,4 +1,4 @@
-"""What a loader of labeled data returns."""
+"""Labeled data."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """What to train on, and what to test on; no example is in both."""
+    """Training and test examples. No example is in both parts."""
 
     train: Examples
     test: Examples

@@ -1,4 +1,4 @@
-"""Where the files of a data set are: in `TAYNODE_DATA`, in the cache, or on the network."""
+"""Finding the files of a data set: in `TAYNODE_DATA`, in the cache, or on the network."""
 
 import importlib.util
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 from .check import check, FileStatus
 from .download import download
 from .errors import DataError
-from .progress import Progress, reporting
-from .registry import data_set, DataSet, RemoteFile
+from .progress import OnProgress, reporting
+from .registry import data_set, DataSet
 
 
 VARIABLE = "TAYNODE_DATA"
@@ -20,14 +20,14 @@ def local_folder() -> Path | None:
     if not value:
         return None
     folder = Path(value).expanduser()
-    # Else a spelling mistake would be a download.
+    # Otherwise a misspelled folder would start a download.
     if not folder.is_dir():
         raise DataError(f"{VARIABLE} is {value!r}, which is no folder. Correct it, or unset it.")
     return folder
 
 
 def cache_folder() -> Path | None:
-    """The folder for downloads, where the system wants it; nothing without pooch."""
+    """The folder for downloads, as usual on the system; `None` without pooch."""
     if importlib.util.find_spec("pooch") is None:
         return None
     import pooch
@@ -35,51 +35,49 @@ def cache_folder() -> Path | None:
     return Path(pooch.os_cache("taynode"))
 
 
-def find_local(data_set: DataSet, file: RemoteFile) -> Path | None:
-    """The copy in `TAYNODE_DATA`, in a subfolder or flat; not checked."""
-    folder = local_folder()
-    if folder is None:
-        return None
-    candidates = folder / data_set.folder / file.name, folder / file.name
-    return next((path for path in candidates if path.is_file()), None)
+def find(data_set: DataSet, names: tuple[str, ...]) -> Path | None:
+    """The first of these files or folders in `TAYNODE_DATA` or in the cache. It is not verified."""
+    folders, cache = _local_folders(data_set), cache_folder()
+    if cache is not None:
+        folders.append(cache / data_set.folder)
+    paths = (folder / name for name in names for folder in folders)
+    return next((path for path in paths if path.exists()), None)
 
 
-def find_cached(data_set: DataSet, file: RemoteFile) -> Path | None:
-    """The copy in the cache; not checked."""
-    folder = cache_folder()
-    path = None if folder is None else folder / data_set.folder / file.name
-    return path if path is not None and path.is_file() else None
-
-
-def find(data_set: DataSet, file: RemoteFile) -> Path | None:
-    """The copy that would be used, if there is one; not checked."""
-    return find_local(data_set, file) or find_cached(data_set, file)
+def _local_folders(data_set: DataSet) -> list[Path]:
+    local = local_folder()
+    return [] if local is None else [local / data_set.folder, local]
 
 
 def locate(
-    name: str, file_name: str, *, allow_download: bool = True, progress: Progress | None = None
+    name: str,
+    file_name: str,
+    *,
+    allow_download: bool = True,
+    progress: OnProgress | None = None,
 ) -> Path:
-    """Path of a verified file of a data set, downloaded into the cache if need be.
+    """The path of a verified file of a data set, downloaded to the cache if necessary.
 
     **Arguments:**
 
-    - `name`, `file_name`: as in the registry.
-    - `allow_download`: whether the network may be used.
-    - `progress`: called during downloads with the name of the file, the bytes received and the
-        size. By default a bar, if rich is installed and standard error is a terminal.
+    - `name`, `file_name`: the names in the registry.
+    - `allow_download`: whether a missing file may be downloaded.
+    - `progress`: called during downloads with the name of the file, the number of bytes received
+        and the size. By default a bar, if rich is installed and standard error is a terminal.
 
     Raises `DataError` if there is no such file, or if the copy in `TAYNODE_DATA` is damaged. That
-    copy belongs to the user, so it is neither deleted nor passed over; a damaged copy in the cache
-    is replaced.
+    copy belongs to the user, so it is neither deleted nor ignored. A damaged copy in the cache is
+    replaced.
     """
     owner = data_set(name)
     file = owner.file(file_name)
-    local = find_local(owner, file)
-    status = check(local or find_cached(owner, file), file)
+    path = find(owner, (file.name,))
+    status = check(path, file)
     if status.state == "ok" and status.path is not None:
         return status.path
     problem = _problem(status)
-    if local is not None or not allow_download:
+    is_local = path is not None and path.parent in _local_folders(owner)
+    if is_local or not allow_download:
         raise DataError(f"{problem} {_advice(owner, status)}")
     folder = cache_folder()
     if folder is None:
@@ -92,29 +90,18 @@ def locate(
         raise DataError(f"{problem} {error} {again}, or {_elsewhere(owner)}") from error
 
 
-def find_by_hand(data_set: DataSet, names: tuple[str, ...]) -> Path | None:
-    """The first of these files or folders that is in `TAYNODE_DATA` or in the cache."""
-    local, cache = local_folder(), cache_folder()
-    folders = [] if local is None else [local / data_set.folder, local]
-    if cache is not None:
-        folders.append(cache / data_set.folder)
-    paths = (folder / name for name in names for folder in folders)
-    return next((path for path in paths if path.exists()), None)
-
-
 def locate_by_hand(name: str) -> list[Path]:
-    """Paths of what the user has put there, one for every group of names in the registry.
+    """The paths of files that the user has fetched, one for every group in the registry.
 
-    Nothing is downloaded, and there is no checksum to compare with. Raises `DataError` if
-    something is missing.
+    The files have no checksum, so they are not verified. Raises `DataError` if one is missing.
     """
     owner = data_set(name)
     return [require_by_hand(owner, names) for names in owner.by_hand]
 
 
 def require_by_hand(owner: DataSet, names: tuple[str, ...]) -> Path:
-    """The first of these files or folders; raises `DataError` if there is none."""
-    path = find_by_hand(owner, names)
+    """The first of these files or folders. Raises `DataError` if there is none."""
+    path = find(owner, names)
     if path is not None:
         return path
     cache = cache_folder()
@@ -126,21 +113,21 @@ def require_by_hand(owner: DataSet, names: tuple[str, ...]) -> Path:
 
 
 def _problem(status: FileStatus) -> str:
-    """What is wrong with a file."""
+    """The problem of a file, in words."""
     if status.path is None:
         return f"{status.name} is missing: {status.detail} in {_places()}."
     return f"{status.path} is {status.state}: {status.detail}."
 
 
 def _places() -> str:
-    """Where was looked."""
+    """The searched folders, in words."""
     local, cache = local_folder(), cache_folder()
     places = f"{VARIABLE} ({'not set' if local is None else local})"
     return places if cache is None else f"{places} and the cache ({cache})"
 
 
 def _advice(owner: DataSet, status: FileStatus) -> str:
-    """What to do about it."""
+    """What the user can do."""
     if status.state == "unreadable":
         return "Make it readable, or delete it."
     if status.state == "missing":

@@ -1,7 +1,7 @@
-"""Data that is generated: densities in the plane, and the toy regression problem.
+"""Generated data: densities in the plane, and the toy regression problem.
 
-The densities have the shapes and scales that are customary for continuous normalizing flows; all
-lie within [-4.5, 4.5] x [-4.5, 4.5] or nearly so.
+The densities have the usual shapes and scales of examples of continuous normalizing flows. Nearly
+all of their mass lies within [-4.5, 4.5] x [-4.5, 4.5].
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def pinwheel(num: int, *, seed: int) -> Float32[np.ndarray, "{num} 2"]:
 
 
 def checkerboard(num: int, *, seed: int) -> Float32[np.ndarray, "{num} 2"]:
-    """Uniform on the black squares of a board of 4 x 4, which covers [-4, 4] x [-4, 4]."""
+    """The uniform density on the black squares of a 4 x 4 board, which covers [-4, 4] x [-4, 4]."""
     random = np.random.default_rng(seed)
     x, y = random.random((2, num))
     column = random.integers(4, size=num)
@@ -71,7 +71,7 @@ DENSITIES: dict[str, Callable[..., np.ndarray]] = {
 def cubic_map(
     num: int, *, seed: int, bound: float = 1.0
 ) -> tuple[Float32[np.ndarray, "{num} 1"], Float32[np.ndarray, "{num} 1"]]:
-    """The toy regression problem: pairs of z and z + z^3, with z uniform in [-bound, bound]."""
+    """The toy regression problem: z and z + z^3, with z uniform in [-bound, bound]."""
     random = np.random.default_rng(seed)
     z = random.uniform(-bound, bound, (num, 1))
     return z.astype(np.float32), (z + z**3).astype(np.float32)

@@ -23,7 +23,7 @@ def jobs_of(
     measurements: tuple[str, ...] = (),
 ) -> list[Job]:
     """A task as it is by default, with some regularizers, for all seeds."""
-    from ..tasks.base import find_task
+    from ..tasks.names import find_task
 
     defaults = find_task(task).defaults(scale)
     return [

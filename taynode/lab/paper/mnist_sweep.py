@@ -36,7 +36,7 @@ EVALUATIONS = (
 
 def config(scale: str) -> TrainConfig:
     """What all runs share."""
-    from ..tasks.base import find_task
+    from ..tasks.names import find_task
 
     defaults = find_task("mnist").defaults(scale)
     if scale == "laptop":

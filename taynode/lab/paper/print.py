@@ -4,8 +4,8 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+from ..files import drafted
 from ..report.palette import LIGHT
-from ..training.records import drafted
 from .chart import Chart, Heat, Line, Panel
 
 

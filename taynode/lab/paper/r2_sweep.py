@@ -36,7 +36,7 @@ def regularized(task: str, weight: float) -> RegularizerConfig:
 
 def jobs(task: str, scale: str, seeds: Sequence[int]) -> list[Job]:
     """Unregularized, and all weights; one of them at `smoke`."""
-    from ..tasks.base import find_task
+    from ..tasks.names import find_task
 
     defaults = find_task(task).defaults(scale)
     smoke = scale == "smoke"

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..files import write_json
 from ..sweep.executor import AbstractExecutor
 from ..sweep.plan import Job
 from ..sweep.results import known_and_missing, run_jobs
-from ..training.records import write_json
 from .arms import MissingRuns
 from .effort import effort_of
 from .notes import remarks_on

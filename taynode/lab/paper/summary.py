@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..training.records import replace_text
+from ..files import replace_text
 from .companion import command_of, headline, read_study, seeds_in_words
 from .effort import effort_under, in_words
 from .study import STUDIES

@@ -54,7 +54,7 @@ class AbstractTable(AbstractStudy):
 
     def defaults(self, scale: str) -> TrainConfig:
         """The settings of the task, which all rows share."""
-        from ..tasks.base import find_task
+        from ..tasks.names import find_task
 
         return find_task(self.task).defaults(scale)
 

@@ -5,7 +5,7 @@ Like `taynode.lab.sweep.worker`: `python -m taynode.lab.paper.worker JOB.json DI
 
 import sys
 
-from ..sweep.work import Measurements
+from ..sweep.plan import Measurements
 from ..sweep.worker import main
 from . import fig1_toy, fig8a_calibration, fig9_taylor, mnist_sweep, r2_sweep
 

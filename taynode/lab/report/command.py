@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
 
 def _defaults(task: str, scale: Any) -> dict[str, Any]:
     """The settings of a task of ours. A user's module is not run just to print a command."""
-    from ..tasks.base import find_task, TASKS
+    from ..tasks.names import find_task, TASKS
 
     if task not in TASKS:
         return {}

@@ -68,7 +68,9 @@ def trace(
     """
     evaluator = evaluator or Evaluator(task, evaluation)
     counts = {
-        f"{name}_nfe": evaluator.samples(model, data, NUM_COUNTED, split=name).nfe.astype(np.int32)
+        f"{name}_nfe": np.asarray(
+            evaluator.samples(model, data, NUM_COUNTED, split=name).nfe, np.int32
+        )
         for name, data in (("train", train_data), ("test", test_data))
     }
     batch = jtu.tree_map(lambda x: x[:NUM_COUNTED], test_data)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import ConfigError
-from ..training.records import drafted
+from ..files import drafted
 from . import palette
 
 

@@ -33,7 +33,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..training.records import drafted
+from ..files import drafted
 
 
 SAMPLES = "samples.npz"

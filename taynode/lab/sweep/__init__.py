@@ -1,1 +1,1 @@
-"""Many runs: planned, executed side by side, resumed, and collected in one table."""
+"""Sweeps of many runs, which are executed in parallel, resumed, and collected in a table."""

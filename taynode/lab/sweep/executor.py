@@ -1,4 +1,4 @@
-"""Who does the work: a small seam, for engines that know more machines than this one."""
+"""Executors of jobs. Another executor may use other machines."""
 
 import abc
 import dataclasses
@@ -11,43 +11,43 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..config import positive
-from ..training.records import write_json
+from ..files import write_json
 from .plan import Job
 from .worker import ATTACHED, TASK
 
 
 WORKER = "taynode.lab.sweep.worker"
 COMPILED = ".compiled"
-# Where a run is over in a second, nearly all of its time is the compiler's.
+# Runs at the scale smoke spend nearly all of their time in the compiler.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"
 
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """A job that has ended; an error says why it has no result."""
+    """A job that has ended. If it has no result, `error` says why."""
 
     job: Job
     error: str = ""
 
 
 class AbstractExecutor(abc.ABC):
-    """Does jobs, in whatever order, and tells of each when it has ended."""
+    """Executes jobs, in any order."""
 
     @abc.abstractmethod
     def execute(self, jobs: Sequence[Job], root: Path) -> Iterator[Done]:
-        """Do jobs, each in its own directory under a root."""
+        """Execute jobs, each in its own directory below a root, and yield each when it ends."""
 
 
 class LocalExecutor(AbstractExecutor):
-    """Processes on this machine, one per core: small programs gain nothing from a second core.
+    """Executes jobs in processes of this machine, one per core.
 
     **Arguments:**
 
-    - `num_processes`: how many at once; as many as there are cores by default.
-    - `worker`: the module that does a job, like `taynode.lab.sweep.worker`; another one knows more
-        measurements.
-    - `tasks`: those that jobs may have besides the built-in ones, as `module:Class`. Their modules
-        are imported by the workers, so that each has to be one that you trust.
+    - `num_processes`: the number of processes; the number of cores by default.
+    - `worker`: the module that executes a job, such as `taynode.lab.sweep.worker`. Another module
+        may add measurements.
+    - `tasks`: tasks that are not built in but that jobs may have, as `module:Class`. The workers
+        import these modules, so you have to trust them.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class LocalExecutor(AbstractExecutor):
         self.num_processes = num_processes or len(self.cores)
 
     def execute(self, jobs: Sequence[Job], root: Path) -> Iterator[Done]:
-        """Do jobs, each in its own directory under a root."""
+        """Execute jobs, each in its own directory below a root, and yield each when it ends."""
         waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
         ended: queue.SimpleQueue[Done] = queue.SimpleQueue()
         for job in jobs:
             waiting.put(job)
         running: set[subprocess.Popen] = set()
-        # With less of them, the system knows better which cores are idle.
+        # With fewer processes than cores, the system should choose idle cores.
         pins = self.num_processes >= len(self.cores)
 
         def work(core: int | None) -> None:
@@ -79,7 +79,7 @@ class LocalExecutor(AbstractExecutor):
                     job = waiting.get_nowait()
                 except queue.Empty:
                     return
-                # Whatever happens, the others go on.
+                # An error of one job must not stop the others.
                 try:
                     done = self._run(job, root, core, running)
                 except Exception as error:
@@ -93,7 +93,7 @@ class LocalExecutor(AbstractExecutor):
             for _ in jobs:
                 yield ended.get()
         finally:
-            # Ctrl-C: they have checkpoints, and go on another time.
+            # After Ctrl-C, for example. The runs have checkpoints to continue from.
             while not waiting.empty():
                 waiting.get()
             for process in list(running):
@@ -105,13 +105,13 @@ class LocalExecutor(AbstractExecutor):
         file, errors = directory / "job.json", directory / "error.txt"
         write_json(file, job.as_dict())
         command = [sys.executable, "-m", self.worker, str(file), str(directory), ATTACHED]
-        # From the user, and not from the job, which may have been read from a file.
+        # The user has named these tasks, not the job, which may come from a file.
         command += [word for task in self.tasks for word in (TASK, task)]
         with (
             open(errors, "w") as stream,
             subprocess.Popen(
                 command,
-                # Never written to: it ends when this process does, however that comes about.
+                # Nothing is written to it. It is closed when this process ends for any reason.
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=stream,
@@ -130,7 +130,7 @@ class LocalExecutor(AbstractExecutor):
 
 
 def _environment(job: Job, root: Path) -> dict[str, str]:
-    """One thread a process, and programs that are compiled once for all runs that need them."""
+    """Environment variables for one thread per process and a shared cache of compiled programs."""
     flags = [os.environ.get("XLA_FLAGS", ""), "--xla_cpu_multi_thread_eigen=false"]
     if job.config.scale == "smoke":
         flags += QUICK_TO_COMPILE
@@ -139,7 +139,7 @@ def _environment(job: Job, root: Path) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "JAX_COMPILATION_CACHE_DIR": str((root / COMPILED).resolve()),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
-        # Programs that call back to raise errors cannot be stored. The loop finds NaNs in training.
+        # Programs with callbacks, which raise errors, cannot be cached. The loop checks for NaNs.
         "EQX_ON_ERROR": "nan",
     }
 

@@ -1,11 +1,12 @@
-"""What a sweep is made of, as plain data. Nothing here imports JAX."""
+"""The jobs of a sweep. This module does not import JAX."""
 
 import dataclasses
 import hashlib
 import json
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from ...registry import one_of
 from ..config import (
@@ -15,17 +16,22 @@ from ..config import (
     to_dict,
     TrainConfig,
 )
+from ..files import Json
+
+
+# A function for each name of a measurement. It takes the directory of a run.
+Measurements: TypeAlias = Mapping[str, Callable[[Path], Json]]
 
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationConfig:
-    """One more evaluation of a trained model.
+    """A further evaluation of a trained model.
 
-    - `name`: under which its numbers are found.
+    - `name`: the key of its numbers in the result.
     - `solve`: how to solve.
-    - `precision`: of the solve.
-    - `samples`: how many, of each split.
-    - `splits`: of the data.
+    - `precision`: the precision of the solve.
+    - `samples`: the number of samples of each split.
+    - `splits`: the parts of the data, `"train"` or `"test"`.
     """
 
     name: str
@@ -42,12 +48,12 @@ class EvaluationConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A run, and what is to be known of its model.
+    """A run, and further evaluations and measurements of its model.
 
     - `config`: the settings of the run.
-    - `evaluations`: further evaluations of its model.
-    - `measurements`: whatever else, by name. The worker has a function for each name; see
-        `taynode.lab.sweep.worker`.
+    - `evaluations`: further evaluations.
+    - `measurements`: the names of further measurements. The worker has a function for each name;
+        see `taynode.lab.sweep.worker`.
     """
 
     config: TrainConfig
@@ -56,18 +62,18 @@ class Job:
 
     @property
     def identity(self) -> str:
-        """A name for the files of this job: jobs that differ in any setting have different ones."""
-        # As it comes back from a file, where 1 for a float has become 1.0.
+        """A name for the files of this job. It differs if any setting differs."""
+        # As if read from a file, because 1 for a float then becomes 1.0.
         settings = json.dumps(job_from_dict(self.as_dict()).as_dict(), sort_keys=True)
         digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
         regularizer, seed = self.config.regularizer.name, self.config.seed
         return f"{file_name(self.config.task)}-{regularizer}-{seed}-{digest}"
 
     def directory(self, root: Path) -> Path:
-        """Where a worker does it."""
+        """The directory in which a worker executes this job."""
         return root / self.identity
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """The job as nested dictionaries."""
         evaluations = [to_dict(evaluation) for evaluation in self.evaluations]
         return {
@@ -77,7 +83,7 @@ class Job:
         }
 
 
-def job_from_dict(values: dict[str, Any]) -> Job:
+def job_from_dict(values: Json) -> Job:
     """A job from nested dictionaries."""
     evaluations = [from_dict(EvaluationConfig, values) for values in values["evaluations"]]
     measurements = tuple(values.get("measurements", ()))
@@ -85,5 +91,5 @@ def job_from_dict(values: dict[str, Any]) -> Job:
 
 
 def file_name(task: str) -> str:
-    """The name of a task, such as `module:Class`, without what file names cannot hold."""
+    """The name of a task, such as `module:Class`, as a part of file names."""
     return re.sub(r"[^\w.-]", ".", task)

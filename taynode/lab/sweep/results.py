@@ -1,31 +1,31 @@
-"""From jobs to their results: what is kept is used, and what is missing is done.
+"""The results of jobs. Kept results are used, and missing ones are computed.
 
-The directory of a sweep holds the table of its results, which is worth keeping, and two folders
-that can be made again: the parameters of the trained models, and what the workers work in. A result
-goes from a worker's directory to the table when the worker ends, or at the next call, if this
-process is killed before.
+The directory of a sweep holds the table of its results and two folders that can be made again: the
+parameters of the trained models, and the directories of the workers. A result is moved from a
+worker's directory to the table when the worker ends. If this process is killed before that, the
+next call moves it.
 """
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
-from ..data.lock import exclusive
+from ..files import exclusive, Json
+from .directory import clear, LOCK, name_of_parameters, PARAMETERS, read_result
 from .executor import AbstractExecutor
 from .plan import Job
 from .table import Table
-from .work import clear, LOCK, name_of_parameters, PARAMETERS, read_result
 
 
 WORK, MODELS = "work", "parameters"
-Result = dict[str, Any]
+Result: TypeAlias = Json
 
 
 def run_jobs(
     jobs: Sequence[Job], root: Path, executor: AbstractExecutor
 ) -> Iterator[tuple[Job, Result | None, str]]:
-    """Do what has not been done yet: jobs, their results, and errors of those without any."""
+    """Execute jobs without a result, and yield each job with its result or its error."""
     known, missing = known_and_missing(jobs, root)
     for job, result in known:
         yield job, result, ""
@@ -36,7 +36,7 @@ def run_jobs(
 def known_and_missing(
     jobs: Iterable[Job], root: Path
 ) -> tuple[list[tuple[Job, Result]], list[Job]]:
-    """Each job once: those that have been done, with their results, and those to do."""
+    """The jobs that have results, with these, and the jobs to execute. Each job comes once."""
     results = Table(root).results()
     known, missing = [], []
     for job in dict.fromkeys(jobs):
@@ -49,23 +49,23 @@ def known_and_missing(
 
 
 def forget(jobs: Iterable[Job], root: Path) -> None:
-    """Remove all that there is of some jobs, each when nobody is at work on it any more."""
+    """Delete the results and the files of some jobs, after waiting for their workers."""
     jobs = list(jobs)
     for job in jobs:
         directory = job.directory(root / WORK)
         if directory.exists():
             with exclusive(directory / LOCK):
                 clear(directory)
-    # Last: a result that is still in a directory would come back from there.
+    # Last, because a result that is still in a directory would be moved to the table.
     Table(root).forget(jobs)
 
 
 def _collect(job: Job, root: Path) -> Result | None:
-    """Move the result of a worker into the table, and the parameters to where they are kept."""
+    """Move the result of a worker to the table, and the parameters to their folder."""
     directory = job.directory(root / WORK)
     if (result := read_result(job, directory)) is None:
         return None
-    # First, so that a row never names a file that is not there.
+    # First, so that a row never names a missing file.
     if (parameters := directory / PARAMETERS).exists():
         kept = root / MODELS / name_of_parameters(job)
         kept.parent.mkdir(exist_ok=True)

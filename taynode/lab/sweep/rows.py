@@ -1,34 +1,35 @@
-"""What is kept of a run: one row, which outlives changes of the settings.
+"""The kept result of a run as one row, which stays valid when settings change.
 
-A row holds the whole settings of its job, those that were left at their defaults, too. It belongs
-to a job only if all settings agree. So a default that changes later neither orphans a row of a job
-that names the setting, nor passes a row off as the result of a job that it does not belong to.
+A row holds all settings of its job, also those at their defaults. It belongs to a job only if all
+settings agree. So when a default changes later, no row is taken for the result of another job.
 
-When settings get new names or meanings, old rows are upgraded as they are read: raise `VERSION`,
-and add to `UPGRADES` a function that turns a row of the version before into one of today's. A
-setting that a row lacks gets its default, unless an upgrade has set it before.
+When the names or meanings of settings change, old rows are upgraded as they are read: raise
+`VERSION`, and add to `UPGRADES` a function that converts a row of the version before. A setting
+that a row lacks gets its default, unless an upgrade has set it.
 """
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 from ..config import ConfigError
+from ..files import Json
 from .plan import Job, job_from_dict
 
 
-Row = dict[str, Any]
+Row: TypeAlias = Json
 
 VERSION = 2
 OLD_MAX_STEPS = 512
 
 
 def _from_1(row: Row) -> Row:
-    """Settings whose names or defaults have changed since version 1 and that made no difference.
+    """Update settings whose names or defaults have changed since version 1 without any effect.
 
-    - "dopri5" in training was made as `unrolled_dopri5`, unless the adjoint was backsolve.
-    - The limit of steps was 512. No solve of a kept run has met it.
-    - A time per row is the default. Only the quadrature sampled of a joint batch has any.
+    - "dopri5" in training meant `unrolled_dopri5`, unless the adjoint was backsolve.
+    - The limit of steps was 512. No solve of a kept run has reached it.
+    - A random time per row is now the default. Only the quadrature sampled with a joint batch has
+        random times.
     """
     config = row["job"]["config"]
     training, regularizer = config["training"], config["regularizer"]
@@ -51,8 +52,8 @@ def _has_failures(row: Row) -> bool:
 
 
 UPGRADES: dict[int, Callable[[Row], Row]] = {1: _from_1}
-# What every row has, besides `redone`, which says why a run was begun anew, `parameters`, and
-# `note`, see `taynode.lab.paper.notes`.
+# The keys of every row. Some rows also have `redone`, the reason why a run was started again,
+# `parameters`, and `note`, see `taynode.lab.paper.notes`.
 PARTS = {
     "version",
     "identity",
@@ -69,11 +70,11 @@ PARTS = {
 
 
 class NotARow(ValueError):
-    """Something that is not a row, or one of a later version. The message says why."""
+    """A value is not a row, or a row of a later version. The message says why."""
 
 
-def result_of_row(row: Any) -> tuple[Job, dict[str, Any]]:
-    """The job of a row, and its result: the row, with `config` for the settings of the run."""
+def result_of_row(row: object) -> tuple[Job, Json]:
+    """The job of a row, and its result: the row and the settings of the run as `config`."""
     if not isinstance(row, dict):
         raise NotARow("it is not a table")
     row = _upgraded(row)
@@ -87,8 +88,8 @@ def result_of_row(row: Any) -> tuple[Job, dict[str, Any]]:
     return job, {**row, "identity": job.identity, "job": settings, "config": settings["config"]}
 
 
-def row_of_result(result: dict[str, Any]) -> Row:
-    """A result without what it has twice."""
+def row_of_result(result: Json) -> Row:
+    """The row of a result, which holds the settings of the run only once."""
     return {name: value for name, value in result.items() if name != "config"}
 
 

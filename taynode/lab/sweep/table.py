@@ -1,55 +1,47 @@
-"""The results that are kept: a file of JSON lines for each task, one line for each run.
+"""The table of kept results: a file of JSON lines for each task, with one line for each run.
 
-Lines are only ever appended, and on disk when `append` returns. A kill leaves at most a last line
-that is cut off, which readers skip and the next writer removes. If there are several lines for the
-same job, the last one counts.
+Lines are appended, and are on disk when `append` returns. A kill leaves at most an incomplete last
+line, which readers skip and the next writer removes. If a job has several lines, the last one
+counts.
 """
 
 import contextlib
 import json
-import os
 import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
-from ..data.lock import exclusive
-from ..training.records import naming, replace_text
+from ..files import append_line, exclusive, Json, replace_text
 from .plan import file_name, Job
 from .rows import result_of_row, row_of_result
 
 
 class Table:
-    """The table of all runs in a directory; several processes may use it at the same time.
+    """The table of all runs in a directory. Several processes may use it at the same time.
 
     **Arguments:**
 
-    - `root`: the directory; made by the first append.
+    - `root`: the directory, which the first append creates.
     """
 
     def __init__(self, root: Path):
         self.root = root
 
-    def results(self) -> dict[Job, dict[str, Any]]:
+    def results(self) -> dict[Job, Json]:
         """The result of each job that has one."""
         return {
             job: result for file in sorted(self.root.glob("*.jsonl")) for job, result in _read(file)
         }
 
-    def append(self, result: dict[str, Any]) -> None:
-        """Add a result, durably. One that is there already is not added again."""
-        line = json.dumps(row_of_result(result)).encode()
+    def append(self, result: Json) -> None:
+        """Add a result that is not in the table yet. It is on disk when this returns."""
+        line = json.dumps(row_of_result(result))
         file = self._file(result["config"]["task"])
         with self._locked():
             lines = _whole_lines(file)
-            if line in lines:
-                return
-            with naming(file), open(file, "ab") as stream:
-                # Whatever is behind the last whole line is of no use.
-                stream.truncate(sum(len(each) + 1 for each in lines))
-                stream.write(line + b"\n")
-                stream.flush()
-                os.fsync(stream.fileno())
+            if line.encode() not in lines:
+                # The rest of the file is a line that was cut off.
+                append_line(file, line, size=sum(len(each) + 1 for each in lines))
 
     def forget(self, jobs: Collection[Job]) -> None:
         """Remove the results of some jobs."""
@@ -72,12 +64,12 @@ class Table:
 
 
 def _whole_lines(file: Path) -> list[bytes]:
-    """The lines of a file, without a last one that was cut off."""
+    """The complete lines of a file."""
     *lines, _ = (file.read_bytes() if file.exists() else b"").split(b"\n")
     return lines
 
 
-def _read(file: Path) -> Iterator[tuple[Job, dict[str, Any]]]:
+def _read(file: Path) -> Iterator[tuple[Job, Json]]:
     problems = []
     for number, line in enumerate(_whole_lines(file), 1):
         try:

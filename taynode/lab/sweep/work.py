@@ -1,22 +1,32 @@
-"""What a worker does: training, evaluations and measurements of one job."""
+"""The work of one job: training, evaluations and measurements."""
 
 import hashlib
-import json
-import shutil
-from collections.abc import Callable, Mapping
+import os
 from pathlib import Path
-from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
 
 from ..config import ConfigError, one_of, to_dict, TrainConfig
+from ..files import Json
 from ..report.command import reproduce
+from ..report.record import record_samples
 from ..tasks.base import AbstractTask
+from ..training.checkpoints import CheckpointError, SaveError
+from ..training.evaluate import Evaluator
+from ..training.failures import TrainingFailed
+from ..training.loading import load
+from ..training.loop import train
+from ..training.parameters import write_parameters
 from ..training.records import RunDirectory
-from .plan import EvaluationConfig, Job
-from .rows import result_of_row, VERSION
+from ..training.running import Training
+from .directory import clear, name_of_parameters, PARAMETERS, RESULT
+from .plan import EvaluationConfig, Job, Measurements
+from .rows import VERSION
 
 
-RESULT, PARAMETERS, LOCK = "result.json", "parameters.eqx", ".lock"
-# What is kept of the evaluations before the last one.
+# The kept metrics of the evaluations before the last one.
 HISTORY = (
     "step",
     "epoch",
@@ -31,24 +41,10 @@ HISTORY = (
     "r2",
     "r3",
 )
-KEPT = ("job.json", LOCK, "error.txt")
-Measurements = Mapping[str, Callable[[Path], Any]]
 
 
-def read_result(job: Job, directory: Path) -> dict[str, Any] | None:
-    """The result of a job in the directory of its worker; none if there is none to be trusted."""
-    try:
-        found, result = result_of_row(json.loads((directory / RESULT).read_text()))
-    except (OSError, ValueError):
-        return None
-    return result if found == job else None
-
-
-def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements) -> dict[str, Any]:
-    """Train, or go on with it, and evaluate; a run that fails is a result, too."""
-    from ..training.checkpoints import CheckpointError, SaveError
-    from ..training.failures import TrainingFailed
-
+def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements) -> Json:
+    """Train, or continue to train, and evaluate. A failed run is a result, too."""
     for name in job.measurements:
         one_of("measurements", name, measurements)
     settings = job.as_dict()
@@ -57,7 +53,7 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
     run = RunDirectory(directory)
     if why := _why_not(job.config, run):
         clear(directory)
-        result["redone"] = why
+        result["redone"] = _without_place(why, directory)
     elif (directory / RESULT).exists():
         result["redone"] = f"{RESULT} was damaged, or of other settings."
     try:
@@ -66,18 +62,18 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
         except SaveError:
             raise
         except CheckpointError as error:
-            # What cannot be read now may be sound.
+            # Files that cannot be read now may be undamaged.
             if isinstance(error.__cause__, OSError):
                 raise
             clear(directory)
-            result["redone"] = str(error)
+            result["redone"] = _without_place(str(error), directory)
             _train(job, directory, task)
     except TrainingFailed as failure:
-        result |= {"state": "failed", "message": str(failure)}
+        result |= {"state": "failed", "message": _without_place(str(failure), directory)}
     rows = run.rows()
     environment = run.environment()
     result["data"] = environment.pop("data", "")
-    # Times depend on it.
+    # Measured times depend on the machine.
     result["environment"] = environment
     result["row"] = rows[-1] if rows else {}
     result["history"] = [{k: row[k] for k in HISTORY if k in row} for row in rows]
@@ -89,66 +85,45 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
             for evaluation in job.evaluations:
                 numbers = _evaluate(evaluation, directory, task, job.config.precision)
                 result["evaluations"][evaluation.name] = numbers
+            jax.config.update("jax_enable_x64", True)
             for name in job.measurements:
-                result["measured"][name] = _measure(measurements[name], directory)
-        except _no_good() as error:
-            # This must not keep the others from being told of.
+                result["measured"][name] = measurements[name](directory)
+        except (ArithmeticError, np.linalg.LinAlgError, eqx.EquinoxRuntimeError) as error:
+            # The model is at fault, not the machine.
             result |= {"state": "failed", "message": f"{type(error).__name__}: {error}"}
     return result
 
 
 def _why_not(config: TrainConfig, run: RunDirectory) -> str:
-    """Why what is there of a run is of no use, if so."""
+    """Why the run in a directory cannot be continued; empty if it can."""
     try:
         same = not run.exists() or run.config() == config
     except ConfigError as error:
         return str(error)
-    # Also settings that were left at their defaults, which checkpoints are not known by.
+    # The fingerprints of checkpoints do not include settings at their defaults.
     return "" if same else "It was begun with other settings."
 
 
-def _no_good() -> tuple[type[Exception], ...]:
-    """What evaluations raise if the model is no good, and not the machine."""
-    import equinox as eqx
-    import numpy as np
-
-    return ArithmeticError, np.linalg.LinAlgError, eqx.EquinoxRuntimeError
-
-
-def clear(directory: Path) -> None:
-    """Remove what there is of a run."""
-    for path in directory.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name not in KEPT:
-            path.unlink()
+def _without_place(text: str, directory: Path) -> str:
+    """A message without the place of the run's directory, which means nothing to others."""
+    return text.replace(f"{directory.parent}{os.sep}", "")
 
 
 def _train(job: Job, directory: Path, task: AbstractTask) -> None:
-    import jax
-
     config = job.config
     jax.config.update("jax_enable_x64", config.precision == "float64")
-    from ..report.record import record_samples
-    from ..training.loop import train
-    from ..training.parameters import write_parameters
 
-    def on_finish(training: Any, path: Path) -> None:
+    def on_finish(training: Training, path: Path) -> None:
         write_parameters(path / PARAMETERS, training.final_model, config, training.num_steps)
-        # Nobody draws paths of all runs of a sweep, and to trace them takes a while.
+        # Paths take time to compute, and only measurements use them.
         if job.measurements:
             record_samples(training, path)
 
     train(config, task, directory, resume=True, on_finish=on_finish)
 
 
-def name_of_parameters(job: Job) -> str:
-    """Under which name the parameters of a run are kept."""
-    return f"{job.identity}.eqx"
-
-
 def _describe_parameters(job: Job, file: Path) -> dict[str, str]:
-    """Under which name they are kept, how to know them, and how to make them again."""
+    """The name, the checksum and the command that makes the parameters of a run again."""
     with open(file, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     command = reproduce(to_dict(job.config))
@@ -157,13 +132,8 @@ def _describe_parameters(job: Job, file: Path) -> dict[str, str]:
 
 def _evaluate(
     evaluation: EvaluationConfig, directory: Path, task: AbstractTask, trained_in: str
-) -> dict[str, Any]:
-    import jax
-
+) -> Json:
     jax.config.update("jax_enable_x64", "float64" in (evaluation.precision, trained_in))
-    from ..training.evaluate import Evaluator
-    from ..training.loading import load
-
     run = load(directory, task=task, precision=evaluation.precision)
     evaluator = Evaluator(run.task, evaluation.solve, seed=run.config.seed)
     out = {}
@@ -172,10 +142,3 @@ def _evaluate(
         report = evaluator.report(run.model, data, evaluation.samples, split=split)
         out |= {f"{split}_{name}": value for name, value in report.items()}
     return out
-
-
-def _measure(function: Callable[[Path], Any], directory: Path) -> Any:
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    return function(directory)

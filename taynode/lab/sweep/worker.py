@@ -1,10 +1,10 @@
-"""One job, in a process of its own: `python -m taynode.lab.sweep.worker JOB.json DIRECTORY`.
+"""One job in its own process: `python -m taynode.lab.sweep.worker JOB.json DIRECTORY`.
 
-- `--attached`: end as soon as standard input does, that is, when the parent process is gone.
-- `--task module:Class`: a task that is not built in. The job may name it, too, but only what is
-    named here is imported: files are data.
+- `--attached`: end when standard input is closed, that is, when the parent process has ended.
+- `--task module:Class`: a task that is not built in. A task that only the job names is never
+    imported, because the job may come from a file.
 
-A program whose jobs have measurements of its own calls `main` with a function for each of them.
+A program with measurements of its own calls `main` with a function for each of them.
 """
 
 import argparse
@@ -16,25 +16,24 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..data.lock import exclusive
-from ..tasks.base import find_task, import_task
-from ..training.records import write_json
-from .plan import job_from_dict
+from ..files import exclusive, write_json
+from ..tasks.names import find_task, import_task
+from .directory import LOCK, read_result, RESULT
+from .plan import job_from_dict, Measurements
 from .rows import row_of_result
-from .work import do, LOCK, Measurements, read_result, RESULT
 
 
 ATTACHED, TASK = "--attached", "--task"
 
 
 def main(words: Sequence[str], measurements: Measurements | None = None) -> int:
-    """Do a job: `result.json` in its directory says how it went.
+    """Execute a job, write its result to `result.json` in its directory, and return an exit code.
 
     **Arguments:**
 
-    - `words`: of the command line.
-    - `measurements`: a function for each name that a job may have among its measurements. It takes
-        the directory of the run, in double precision, and returns plain data.
+    - `words`: the words of the command line.
+    - `measurements`: a function for each name of a measurement that jobs may have. It takes the
+        directory of the run, with double precision enabled, and returns a JSON object.
     """
     parser = argparse.ArgumentParser(prog="python -m taynode.lab.sweep.worker")
     parser.add_argument("job", type=Path)
@@ -49,23 +48,25 @@ def main(words: Sequence[str], measurements: Measurements | None = None) -> int:
         name = job.config.task
         task = import_task(name) if name in given.task else find_task(name)
         with exclusive(given.directory / LOCK):
-            # Whoever was here before may have done it.
+            # An earlier worker may have written the result.
             if read_result(job, given.directory) is None:
+                from .work import do
+
                 result = do(job, given.directory, task, measurements or {})
                 write_json(given.directory / RESULT, row_of_result(result))
     except Exception as error:
         traceback.print_exc()
-        # The last line is what is shown.
+        # The executor shows the last line.
         sys.stderr.write(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}\n")
         return 1
     return 0
 
 
 def _end_with_input() -> None:
-    # Not by `sys.stdin`, whose lock Python would want in the end.
+    # Not `sys.stdin`, whose lock would block the end of the process.
     while os.read(0, 1):
         pass
-    # At once: there are checkpoints to go on from.
+    # At once, because a run can continue from its checkpoints.
     os._exit(1)
 
 

@@ -1,51 +1,72 @@
-"""What a task is: data, a model, a loss, and settings that suit them."""
+"""The interface of a task: data, a model, a loss, and default settings."""
 
 import abc
-import importlib
-import sys
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from ...registry import one_of
-from ..config import ConfigError, TrainConfig
+import diffrax as dfx
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree, Shaped
+
+from ..._types import Arrays, RealScalar, RealScalarLike
+from ...models import Solve
+from ..config import SolveConfig, TrainConfig
+from ..data.split import Split
+
+
+# Samples along the first axis of every leaf.
+Samples: TypeAlias = PyTree[Shaped[ArrayLike, "num ..."]]
 
 
 class Outcome(NamedTuple):
     """The result of a model on a batch.
 
     - `loss`: the mean over the batch, without any penalty.
-    - `solution`: of the solve, from `solve(...)`; its penalty is added by the training loop.
+    - `solution`: the result of `solve(...)`. The training loop adds its penalty to the loss.
     - `metrics`: further means over the batch, such as `{"error": ...}`.
-    - `weight`: of the batch in means over several, such as its number of observations.
+    - `weight`: the weight of the batch in means over several batches, such as its number of
+        observations.
     """
 
-    loss: Any
-    solution: Any
-    metrics: dict[str, Any]
-    weight: Any = 1.0
+    loss: RealScalar
+    solution: dfx.Solution
+    metrics: dict[str, RealScalar]
+    weight: RealScalarLike = 1.0
+
+
+class Evaluated(NamedTuple):
+    """The numbers of each sample in an evaluation."""
+
+    loss: Shaped[Array | np.ndarray, "num"]
+    metrics: Mapping[str, Shaped[Array | np.ndarray, "num"]]
+    nfe: Shaped[Array | np.ndarray, "num"]
+    num_steps: Shaped[Array | np.ndarray, "num"]
+    failed: Shaped[Array | np.ndarray, "num"]
+    weight: Shaped[Array | np.ndarray, "num"]
 
 
 class Batch(NamedTuple):
-    """Samples along the first axis."""
+    """Inputs and labels, with samples along the first axis."""
 
-    inputs: Any
-    labels: Any
+    inputs: Shaped[Array | np.ndarray, "num ..."]
+    labels: Shaped[Array | np.ndarray, "num ..."]
 
 
 class Data(NamedTuple):
-    """What to train on, and what to test on: pytrees of arrays with samples first.
+    """Training, test and validation data: pytrees of arrays with samples along the first axis.
 
-    If there is something to validate on, the model of the lowest loss on that is the one that is
-    tested in the end.
+    With validation data, the last evaluation is that of the model with the lowest validation loss.
     """
 
-    train: Any
-    test: Any
-    valid: Any = None
+    train: Samples
+    test: Samples
+    valid: Samples | None = None
 
 
-def as_data(split: Any) -> Data:
-    """Inputs and labels, as the loaders of `taynode.lab.data` return them, as pytrees."""
+def as_data(split: Split) -> Data:
+    """The data of a loader of `taynode.lab.data`, as pytrees."""
     return Data(*(Batch(part.inputs, part.labels) for part in (split.train, split.test)))
 
 
@@ -57,116 +78,62 @@ class AbstractTask(abc.ABC):
 
     name: ClassVar[str]
     description: ClassVar[str] = ""
-    # That of the run, for tasks whose data or model depend on it.
+    # The scale of the run. The data and the model may depend on it.
     scale: str = "laptop"
-    # What is to be said of the data wherever results are shown, if `load` finds that there is.
+    # A remark on the data that is shown with all results. `load` may set it.
     data_label: str = ""
-    # Whether `model` uses what only `load` finds out, such as the number of channels. If so, the
-    # data is loaded first when a trained model is.
+    # Whether `model` depends on values that `load` sets, such as the number of channels. If so, a
+    # trained model cannot be loaded without the data.
     model_needs_data: ClassVar[bool] = False
 
     @abc.abstractmethod
     def defaults(self, scale: str) -> TrainConfig:
         """Settings for a scale: `smoke` (seconds), `laptop` (minutes) or `paper`."""
 
-    @abc.abstractmethod
-    def load(self) -> Any:
-        """The data, such as a `Data(train, test)`."""
+    def settings(self, scale: str, solve: SolveConfig, **changes: Any) -> TrainConfig:
+        """Settings with one solve in training and in evaluations, changed by keyword."""
+        same = TrainConfig(self.name, scale, training=solve.for_training(), evaluation=solve)
+        return dataclasses.replace(same, **changes)
 
     @abc.abstractmethod
-    def model(self, key: Any) -> Any:
-        """A new model, an `eqx.Module`."""
+    def load(self) -> Data:
+        """The data."""
 
     @abc.abstractmethod
-    def loss(self, model: Any, batch: Any, solve: Any, key: Any) -> Outcome:
-        """Apply the model to a batch, solving with `solve(vector_field, y0, key=key)`."""
+    def model(self, key: PRNGKeyArray) -> eqx.Module:
+        """A new model."""
 
-    def training_loss(self, model: Any, batch: Any, solve: Any, key: Any, epoch: Any) -> Outcome:
-        """The same for training, where it may depend on the epoch; by default it does not."""
+    @abc.abstractmethod
+    def loss(self, model: eqx.Module, batch: Samples, solve: Solve, key: PRNGKeyArray) -> Outcome:
+        """Apply the model to a batch, with `solve(vector_field, y0, key=key)` as its solve."""
+
+    def training_loss(
+        self,
+        model: eqx.Module,
+        batch: Samples,
+        solve: Solve,
+        key: PRNGKeyArray,
+        epoch: RealScalarLike,
+    ) -> Outcome:
+        """The outcome in training, which may depend on the epoch; that of `loss` by default."""
         del epoch
         return self.loss(model, batch, solve, key)
 
-    def charged(self, y: Any) -> Any:
-        """Which part of the solver's state is regularized; all of it by default."""
+    def charged(self, y: Arrays) -> Arrays:
+        """The part of the solver's state that is regularized; all of it by default."""
         return y
 
-    def more_metrics(self, model: Any, batch: Any, solve: Any, key: Any) -> dict[str, Any]:
-        """Further metrics of a batch, which are of no use in training; none by default.
+    def more_metrics(
+        self, model: eqx.Module, batch: Samples, solve: Solve, key: PRNGKeyArray
+    ) -> dict[str, Array]:
+        """Further metrics of a batch that are computed in evaluations only; none by default.
 
         `key` is not that of `loss`.
         """
         del model, batch, solve, key
         return {}
 
-    def summaries(self, samples: Any) -> dict[str, float]:
+    def summaries(self, samples: Evaluated) -> dict[str, float]:
         """Numbers of all samples of an evaluation together that are not means; none by default."""
         del samples
         return {}
-
-
-# By name: where the class is, so that nothing is imported before it is needed.
-TASKS = {
-    "toy": "taynode.lab.tasks.toy:Toy",
-    "digits": "taynode.lab.tasks.digits:Digits",
-    "mnist": "taynode.lab.tasks.mnist:Mnist",
-    "density2d": "taynode.lab.tasks.density2d:TwoMoons",
-    "density2d-pinwheel": "taynode.lab.tasks.density2d:Pinwheel",
-    "density2d-checkerboard": "taynode.lab.tasks.density2d:Checkerboard",
-    "density2d-gaussians": "taynode.lab.tasks.density2d:EightGaussians",
-    "density2d-rings": "taynode.lab.tasks.density2d:Rings",
-    "miniboone": "taynode.lab.tasks.miniboone:Miniboone",
-    "oscillators": "taynode.lab.tasks.oscillators:Oscillators",
-    "physionet": "taynode.lab.tasks.physionet:Physionet",
-    "physionet-ode-rnn": "taynode.lab.tasks.physionet:PhysionetMoving",
-    "physionet-mortality": "taynode.lab.tasks.mortality:Mortality",
-    "mnist-flow": "taynode.lab.tasks.mnist_flow:MnistFlow",
-}
-
-
-def find_task(name: str) -> AbstractTask:
-    """A built-in task by its name.
-
-    The name may come from a file that somebody else wrote, such as the `config.json` of a run. So
-    nothing but a built-in task is ever imported here; see `import_task` for the others.
-    """
-    if ":" in name:
-        raise ConfigError(
-            f"`task` {name!r} is not a built-in task, and a task that a file names is never "
-            f"imported. If you trust it, name it yourself: pass `--task {name}` on the command "
-            "line, or `task=` with an instance of its class in Python."
-        )
-    one_of("task", name, TASKS)
-    return _import(TASKS[name])
-
-
-def import_task(name: str) -> AbstractTask:
-    """A built-in task by its name, or a user's own by `module:Class`.
-
-    This imports and runs the module. Pass only names that the user has given.
-    """
-    if ":" not in name:
-        return find_task(name)
-    # A user's module lies next to where the command was called.
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    return _import(name)
-
-
-def _import(name: str) -> AbstractTask:
-    module_name, _, class_name = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name != module_name:
-            raise
-        raise ConfigError(
-            f"`task` {name!r}: there is no module {module_name!r} here or among the installed ones."
-        ) from None
-    kind = getattr(module, class_name, None)
-    if not (isinstance(kind, type) and issubclass(kind, AbstractTask)):
-        raise ConfigError(
-            f"`task` {name!r}: {class_name!r} in {module_name!r} is not a subclass of "
-            "`taynode.lab.tasks.AbstractTask`."
-        )
-    return kind()

@@ -1,18 +1,20 @@
-"""What classification tasks have in common."""
+"""The common part of classification tasks."""
 
-from typing import Any
+from collections.abc import Callable
 
 import jax.numpy as jnp
 import optax
+from jaxtyping import PRNGKeyArray
 
-from .base import AbstractTask, Outcome
+from ...models import Solve
+from .base import AbstractTask, Batch, Outcome
 
 
 class AbstractClassification(AbstractTask):
     """Images with labels, and a model that returns logits."""
 
-    def loss(self, model: Any, batch: Any, solve: Any, key: Any) -> Outcome:
-        """Cross-entropy, and the share of samples that are classified wrongly."""
+    def loss(self, model: Callable, batch: Batch, solve: Solve, key: PRNGKeyArray) -> Outcome:
+        """The cross-entropy, and the fraction of samples that are classified wrongly."""
         logits, solution = model(batch.inputs, solve, key=key)
         loss = optax.softmax_cross_entropy_with_integer_labels(logits, batch.labels)
         wrong = jnp.argmax(logits, axis=-1).astype(batch.labels.dtype) != batch.labels

@@ -1,6 +1,8 @@
-"""Handwritten digits of 8 by 8 pixels, which come with scikit-learn."""
+"""Handwritten digits of 8 x 8 pixels, which are part of scikit-learn."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from jaxtyping import PRNGKeyArray
 
 from ...models import NeuralODEClassifier
 from ..config import OptimizerConfig, SolveConfig, TrainConfig
@@ -18,17 +20,14 @@ class Digits(AbstractClassification):
     def defaults(self, scale: str) -> TrainConfig:
         """Cosine-decayed Adam; an adaptive solver in training and evaluation.
 
-        The learning rate is the one of 0.02, 0.03 and 0.05 with which the unregularized model
-        classifies all training images correctly soonest without its dynamics running wild.
+        Of the learning rates 0.02, 0.03 and 0.05, this one lets the unregularized model classify
+        all training images correctly soonest without unstable dynamics.
         """
-        epochs = {"smoke": 1, "laptop": 150, "paper": 300}[scale]
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
-            epochs=epochs,
+        return self.settings(
+            scale,
+            SolveConfig(),
+            epochs={"smoke": 1, "laptop": 150, "paper": 300}[scale],
             batch_size=128,
-            training=SolveConfig().for_training(),
-            evaluation=SolveConfig(),
             optimizer=OptimizerConfig("adam", 3e-2, schedule="cosine"),
             num_evaluations=2 if scale == "smoke" else 10,
         )
@@ -37,6 +36,6 @@ class Digits(AbstractClassification):
         """1437 training and 360 test images."""
         return as_data(load_digits())
 
-    def model(self, key: Any) -> NeuralODEClassifier:
+    def model(self, key: PRNGKeyArray) -> NeuralODEClassifier:
         """The classifier."""
         return NeuralODEClassifier(64, 64, 10, key=key)

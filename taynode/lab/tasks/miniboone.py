@@ -1,8 +1,9 @@
-"""MINIBOONE: a density in 43 dimensions, by the paper's flow."""
+"""MINIBOONE: a density in 43 dimensions with the paper's flow."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
+from jaxtyping import PRNGKeyArray
 
 from ...models import ConcatSquashMLP, ContinuousFlow, HutchinsonDivergence
 from ..config import OptimizerConfig, SolveConfig, TrainConfig
@@ -23,15 +24,12 @@ class Miniboone(AbstractDensity):
     def defaults(self, scale: str) -> TrainConfig:
         """At `paper`: Adam, 500 epochs of batches of 1000, tolerance 1.4e-8."""
         if scale == "paper":
-            exact = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
-            return TrainConfig(
-                task=self.name,
-                scale=scale,
+            return self.settings(
+                scale,
+                SolveConfig(rtol=1.4e-8, atol=1.4e-8),
                 epochs=500,
                 batch_size=1000,
                 precision="float64",
-                training=exact.for_training(),
-                evaluation=exact,
                 # 30 steps an epoch: after 9,000 and 12,750 steps.
                 optimizer=OptimizerConfig(
                     "adam", 1e-3, schedule="steps", boundaries=(300, 425), weight_decay=2e-6
@@ -39,14 +37,11 @@ class Miniboone(AbstractDensity):
                 num_evaluations=50,
             )
         smoke = scale == "smoke"
-        tolerance = SolveConfig(rtol=1e-5, atol=1e-5)
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            SolveConfig(rtol=1e-5, atol=1e-5),
             epochs=1 if smoke else 55,
             batch_size=1000 if smoke else 250,
-            training=tolerance.for_training(),
-            evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine"),
             num_evaluations=1 if smoke else 15,
             eval_samples=100 if smoke else 300,
@@ -54,13 +49,13 @@ class Miniboone(AbstractDensity):
         )
 
     def load(self) -> Data:
-        """The rows, standardized; see `taynode.lab.data.load_miniboone` for what they are."""
+        """The standardized rows of `taynode.lab.data.load_miniboone`."""
         rows = load_miniboone()
         self.data_label = rows.label if rows.is_partial else ""
         return Data(train=rows.train, test=rows.test, valid=rows.valid)
 
-    def model(self, key: Any) -> ContinuousFlow:
-        """The flow, with a divergence of Gaussian noise."""
+    def model(self, key: PRNGKeyArray) -> ContinuousFlow:
+        """The flow, with Hutchinson's estimate of the divergence from Gaussian noise."""
         width = (20 if self.scale == "paper" else 4) * SIZE
         field = ConcatSquashMLP((SIZE, width, width, SIZE), jax.nn.softplus, key=key)
         return ContinuousFlow(field, (SIZE,), HutchinsonDivergence("gaussian"))

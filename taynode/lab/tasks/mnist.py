@@ -1,6 +1,8 @@
 """MNIST with the paper's classifier."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from jaxtyping import PRNGKeyArray
 
 from ...models import NeuralODEClassifier
 from ..config import OptimizerConfig, SolveConfig, TrainConfig
@@ -10,7 +12,7 @@ from .classification import AbstractClassification
 
 
 class Mnist(AbstractClassification):
-    """784-100-784 and a linear layer, 60,000 training images and the real test set."""
+    """784-100-784 and a linear layer; 60,000 training images and the official test set."""
 
     name: ClassVar[str] = "mnist"
     description: ClassVar[str] = "MNIST, 28 x 28 pixels, the paper's classifier"
@@ -18,28 +20,24 @@ class Mnist(AbstractClassification):
     def defaults(self, scale: str) -> TrainConfig:
         """At `paper`: SGD with momentum, 160 epochs, tolerance 1.4e-8 in double precision.
 
-        At `laptop`: the first epochs of the same on a fixed grid.
+        At `laptop`: the first epochs on a fixed grid.
         """
         if scale == "paper":
-            exact = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
-            return TrainConfig(
-                task=self.name,
-                scale=scale,
+            return self.settings(
+                scale,
+                SolveConfig(rtol=1.4e-8, atol=1.4e-8),
                 epochs=160,
                 precision="float64",
-                training=exact.for_training(),
-                evaluation=exact,
                 optimizer=OptimizerConfig("sgd", 0.1, schedule="steps", boundaries=(60, 100, 140)),
                 num_evaluations=32,
             )
         smoke = scale == "smoke"
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            SolveConfig(rtol=1e-5, atol=1e-5),
             epochs=1 if smoke else 12,
             batch_size=1000 if smoke else 100,
             training=SolveConfig(steps=2 if smoke else 4).for_training(),
-            evaluation=SolveConfig(rtol=1e-5, atol=1e-5),
             optimizer=OptimizerConfig("sgd", 0.1),
             num_evaluations=1 if smoke else 4,
             eval_samples=100 if smoke else 1000,
@@ -50,6 +48,6 @@ class Mnist(AbstractClassification):
         """60,000 training and 10,000 test images."""
         return as_data(load_mnist())
 
-    def model(self, key: Any) -> NeuralODEClassifier:
+    def model(self, key: PRNGKeyArray) -> NeuralODEClassifier:
         """The classifier."""
         return NeuralODEClassifier(784, 100, 10, key=key)

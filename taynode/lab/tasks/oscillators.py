@@ -1,8 +1,9 @@
-"""Generated series: oscillators that are seen now and then."""
+"""Generated time series: oscillators at irregular times."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.random as jr
+from jaxtyping import PRNGKeyArray
 
 from ...models.latent import LatentODE
 from ...models.recognition import RecurrentEncoder
@@ -16,36 +17,33 @@ NUM_TRAIN, NUM_TEST = 1000, 250
 
 
 class Oscillators(AbstractLatent):
-    """Two channels, irregular times, gaps and noise; no download needed."""
+    """Two channels with irregular times, gaps and noise. They need no download."""
 
     name: ClassVar[str] = "oscillators"
     description: ClassVar[str] = "irregularly observed oscillators, generated"
 
     def defaults(self, scale: str) -> TrainConfig:
         """Cosine-decayed Adam; tolerance 1e-5."""
-        tolerance = SolveConfig(rtol=1e-5, atol=1e-5)
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            SolveConfig(rtol=1e-5, atol=1e-5),
             epochs={"smoke": 1, "laptop": 100, "paper": 300}[scale],
             batch_size=200 if scale == "smoke" else 50,
-            training=tolerance.for_training(),
-            evaluation=tolerance,
             optimizer=OptimizerConfig("adam", 5e-3, schedule="cosine", clip=10.0),
             num_evaluations=1 if scale == "smoke" else 10,
             eval_samples=100,
         )
 
     def load(self) -> Data:
-        """1,000 series to train on and 250 to test on."""
-        # All at once: they share their times.
+        """1,000 training and 250 test series."""
+        # In one call, because all series share their times.
         series = oscillators(NUM_TRAIN + NUM_TEST, seed=0)
         self.times = series.times
         parts = slice(NUM_TRAIN), slice(NUM_TRAIN, None)
         return Data(*(SeriesBatch(series.values[part], series.mask[part]) for part in parts))
 
-    def model(self, key: Any) -> LatentODE:
-        """Six latent dimensions."""
+    def model(self, key: PRNGKeyArray) -> LatentODE:
+        """A latent ODE with six latent dimensions."""
         encoder_key, key = jr.split(key)
         encoder = RecurrentEncoder(2, 6, state_size=20, width=30, key=encoder_key)
         return LatentODE(2, 6, width=40, depth=2, noise_std=0.1, encoder=encoder, key=key)

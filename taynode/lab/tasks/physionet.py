@@ -1,8 +1,9 @@
-"""PhysioNet 2012: two days of patients in intensive care, by the paper's latent ODE."""
+"""PhysioNet 2012: two days of patients in intensive care, with the paper's latent ODE."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.random as jr
+from jaxtyping import PRNGKeyArray
 
 from ...models.latent import LatentODE
 from ...models.recognition import RecurrentEncoder
@@ -28,16 +29,13 @@ class Physionet(AbstractLatent):
         """Adamax, batches of 50, tolerance 1.4e-8; 100 epochs at `paper`, 40 at `laptop`."""
         smoke = scale == "smoke"
         tolerance = 1e-5 if smoke else 1.4e-8
-        solve = SolveConfig(rtol=tolerance, atol=tolerance)
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            SolveConfig(rtol=tolerance, atol=tolerance),
             epochs={"smoke": 1, "laptop": 40, "paper": 100}[scale],
             batch_size=50,
             # Single precision cannot resolve the paper's tolerance.
             precision="float32" if smoke else "float64",
-            training=solve.for_training(),
-            evaluation=solve,
             optimizer=OptimizerConfig("adamax", 1e-2, schedule="exponential", decay=0.999),
             num_evaluations={"smoke": 1, "laptop": 4, "paper": 20}[scale],
             eval_samples=50 if smoke else 200,
@@ -45,31 +43,31 @@ class Physionet(AbstractLatent):
         )
 
     def load(self) -> Data:
-        """All patients at `paper`; half of them, or a few, at smaller scales."""
+        """All patients at `paper`, half of them at `laptop`, and 250 at `smoke`."""
         split = self.load_split()
         return Data(*(SeriesBatch(part.values, part.mask) for part in (split.train, split.test)))
 
     def load_split(self) -> SeriesSplit:
-        """The patients of the scale, with everything that is known of them."""
+        """The series and labels of the patients of the scale."""
         num = {"smoke": 250, "laptop": 4000, "paper": None}[self.scale]
         split = load_physionet(seed=0, num_patients=num)
         self.times = split.train.times
         self.channel_names, self.channel_range = list(split.names), (split.low, split.high)
         return split
 
-    def model(self, key: Any) -> LatentODE:
+    def model(self, key: PRNGKeyArray) -> LatentODE:
         """The latent ODE."""
         return LatentODE(NUM_CHANNELS, key=key)
 
 
 class PhysionetMoving(Physionet):
-    """The same, with an ODE-RNN as its encoder."""
+    """The task `physionet` with an ODE-RNN as encoder."""
 
     name: ClassVar[str] = "physionet-ode-rnn"
     description: ClassVar[str] = "PhysioNet 2012, a latent ODE with an ODE-RNN as encoder"
 
-    def model(self, key: Any) -> LatentODE:
-        """The latent ODE, whose encoder's state moves between observations."""
+    def model(self, key: PRNGKeyArray) -> LatentODE:
+        """The latent ODE, with an encoder whose state moves between observations."""
         encoder_key, key = jr.split(key)
         encoder = RecurrentEncoder(NUM_CHANNELS, LATENT_SIZE, moves=True, key=encoder_key)
         return LatentODE(NUM_CHANNELS, LATENT_SIZE, encoder=encoder, key=key)

@@ -1,11 +1,12 @@
 """The paper's first figure: a flow that maps z to z + z^3."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
 
-from ...models import ToyFlow
+from ...models import Solve, ToyFlow
 from ..config import OptimizerConfig, SolveConfig, TrainConfig
 from ..data.synthetic import cubic_map
 from .base import AbstractTask, Batch, Data, Outcome
@@ -21,38 +22,35 @@ class Toy(AbstractTask):
     description: ClassVar[str] = "z -> z + z^3 in one dimension (Figure 1)"
 
     def defaults(self, scale: str) -> TrainConfig:
-        """RMSprop at `paper`; Adam, which fits ten times better in the same time, otherwise.
+        """RMSprop at `paper`; otherwise Adam, whose fit is ten times better in the same time.
 
-        Evaluated with a solver of order 3, for which the third derivative is the one to charge.
+        Evaluations use a solver of order 3, whose cost the third derivative determines.
         """
-        paper = scale == "paper"
         rmsprop = OptimizerConfig("rmsprop", 1e-2, momentum=0.99)
         adam = OptimizerConfig("adam", 3e-2, schedule="cosine")
         tolerance = SolveConfig(rtol=1e-6, atol=1e-6)
-        third_order = dataclasses.replace(tolerance, solver="bosh3")
-        return TrainConfig(
-            task=self.name,
-            scale=scale,
+        return self.settings(
+            scale,
+            tolerance,
             epochs={"smoke": 4, "laptop": 1000, "paper": 500}[scale],
             batch_size=200,
             joint=False,
-            training=tolerance.for_training(),
-            evaluation=third_order,
-            optimizer=rmsprop if paper else adam,
+            evaluation=dataclasses.replace(tolerance, solver="bosh3"),
+            optimizer=rmsprop if scale == "paper" else adam,
         )
 
     def load(self) -> Data:
-        """Points between -3 and 3, and where they go."""
+        """Points between -3 and 3, and their images."""
         train, test = (
             Batch(*cubic_map(num, seed=seed, bound=BOUND)) for num, seed in ((1000, 0), (200, 1))
         )
         return Data(train, test)
 
-    def model(self, key: Any) -> ToyFlow:
+    def model(self, key: PRNGKeyArray) -> ToyFlow:
         """The flow of a perceptron."""
         return ToyFlow(key=key)
 
-    def loss(self, model: Any, batch: Any, solve: Any, key: Any) -> Outcome:
-        """Mean squared error."""
+    def loss(self, model: ToyFlow, batch: Batch, solve: Solve, key: PRNGKeyArray) -> Outcome:
+        """The mean squared error."""
         out, solution = model(batch.inputs, solve, key=key)
         return Outcome(jnp.mean((out - batch.labels) ** 2), solution, {})

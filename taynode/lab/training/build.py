@@ -1,13 +1,15 @@
-"""From the names in a configuration to the things themselves."""
+"""Solves, regularizers, quadratures and optimizers from their names in a configuration."""
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import diffrax as dfx
 import jax.numpy as jnp
 import optax
+from jaxtyping import PyTree
 
+from ..._types import Arrays
 from ...models import Solve
 from ...quadrature import AbstractQuadrature
 from ...registry import ADJOINTS, derivative_order, QUADRATURES, REGULARIZERS, SOLVERS
@@ -23,15 +25,15 @@ from ..config import (
     OPTIMIZERS,
     RegularizerConfig,
     SolveConfig,
-    TrainConfig,
 )
 
 
-Where = Callable[[Any], Any]
+# The charged part of a state.
+Where: TypeAlias = Callable[[Arrays], Arrays]
 
 
 def reported(where: Where) -> dict[str, AbstractRegularizer]:
-    """What is reported of every model, whatever it was trained with."""
+    """The regularizers whose values are reported for every model."""
     return {
         "r2": TotalDerivative(order=2, where=where),
         "r3": TotalDerivative(order=3, where=where),
@@ -43,10 +45,10 @@ def reported(where: Where) -> dict[str, AbstractRegularizer]:
 def make_solve(
     config: SolveConfig,
     *,
-    regularizer: Any = None,
+    regularizer: PyTree[AbstractRegularizer] | None = None,
     quadrature: AbstractQuadrature | None = None,
 ) -> Solve:
-    """A `Solve` that reports failures in its result: the training loop says more about them."""
+    """A `Solve` that does not raise errors. The training loop checks its result."""
     solve = Solve(
         solver=SOLVERS.find(config.solver)(),
         stepsize_controller=dfx.PIDController(rtol=config.rtol, atol=config.atol),
@@ -104,20 +106,11 @@ def make_optimizer(
     else:
         schedule = optax.exponential_decay(rate, 1, config.decay, end_value=rate / 10)
     if config.warmup:
-        schedule = _warmed_up(schedule, config.warmup)
-    # What rmsprop calls the decay of squared gradients is one setting with the momentum of sgd.
+        rises = lambda step: jnp.minimum(1.0, (step + 1) / config.warmup)
+        schedule = lambda step, after=schedule: after(step) * rises(step)
+    # The momentum of sgd and the decay of rmsprop are one setting.
     options = {"sgd": {"momentum": config.momentum}, "rmsprop": {"decay": config.momentum}}
     optimizer = OPTIMIZERS.find(config.name)(schedule, **options.get(config.name, {}))
     if config.clip is not None:
         optimizer = optax.chain(optax.clip_by_global_norm(config.clip), optimizer)
     return optimizer
-
-
-def _warmed_up(schedule: optax.Schedule, num_steps: int) -> optax.Schedule:
-    """A schedule that rises from zero within its first steps."""
-    return lambda step: schedule(step) * jnp.minimum(1.0, (step + 1) / num_steps)
-
-
-def float_dtype(config: TrainConfig) -> Any:
-    """The type of parameters, data and time."""
-    return jnp.dtype(config.precision)

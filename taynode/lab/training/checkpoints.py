@@ -1,7 +1,5 @@
 """Checkpoints that survive kills, full disks and flipped bits."""
 
-import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -9,16 +7,21 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from jaxtyping import PyTree
+
+from ..files import drafted, drafts, exclusive, Json
 from .leaves import unpack
-from .records import drafted, drafts
 from .state_file import Damaged, decode, encode
 
 
 # Checkpoints of format 1 have no suffix. They are found and refused, because a run whose
 # checkpoints are overlooked would begin anew.
 NAME = re.compile(r"step_(\d+)(\.ckpt)?")
+
+# Checkpoints that cannot be used: each in words, with its error.
+Problems: TypeAlias = dict[str, OSError | Damaged]
 
 
 class CheckpointError(Exception):
@@ -37,8 +40,8 @@ class Restored(NamedTuple):
     """The contents of a checkpoint."""
 
     step: int
-    state: Any
-    info: dict[str, Any]
+    state: PyTree
+    info: Json
 
 
 class Checkpoints:
@@ -62,7 +65,7 @@ class Checkpoints:
         *,
         keep: int = 3,
         fingerprint: str,
-        config: dict[str, Any] | None = None,
+        config: Json | None = None,
     ):
         if keep < 1:
             raise ValueError(f"`keep` must be at least 1, got {keep}.")
@@ -75,7 +78,7 @@ class Checkpoints:
         """The steps of all undamaged checkpoints, in ascending order. Reads every file."""
         return self._newest()[::-1]
 
-    def save(self, step: int, state: Any, *, info: dict[str, Any] | None = None) -> None:
+    def save(self, step: int, state: PyTree, *, info: Json | None = None) -> None:
         """Save a state. When this returns, the state is on disk and has been read back.
 
         **Arguments:**
@@ -96,7 +99,7 @@ class Checkpoints:
         content = encode(header, state)
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            with self._locked():
+            with exclusive(self.directory / ".lock", wait=False):
                 for draft in drafts(self.directory):
                     draft.unlink()
                 newest = self._newest(1)
@@ -110,14 +113,15 @@ class Checkpoints:
                     if draft.read_bytes() != content:
                         raise Damaged("the file was read back with other contents")
                 self._prune()
+        except BlockingIOError:
+            raise SaveError(f"Another process is saving to `{self.directory}`.") from None
         except (OSError, Damaged) as error:
-            reason = getattr(error, "strerror", None) or error
             raise SaveError(
                 f"The checkpoint of step {step} could not be written to `{self.directory}`: "
-                f"{reason}. Earlier checkpoints are untouched."
+                f"{_reason(error)}. Earlier checkpoints are untouched."
             ) from error
 
-    def restore(self, template: Any, *, part: str = "") -> Restored | None:
+    def restore(self, template: PyTree, *, part: str = "") -> Restored | None:
         """The newest undamaged checkpoint, or `None` if there is no checkpoint at all.
 
         **Arguments:**
@@ -126,8 +130,11 @@ class Checkpoints:
             `jax.ShapeDtypeStruct`s.
         - `part`: restore only the leaves below this path, such as `".arrays"` or `"[0]['x']"`.
             `template` is then a template of that part.
+
+        Raises a `CheckpointError` if no checkpoint can be used. Its cause is an `OSError` if a file
+        could not be read: that file may be undamaged.
         """
-        problems: list[str] = []
+        problems: Problems = {}
         for header, data in self._undamaged(problems):
             for problem in problems:
                 warnings.warn(f"Skipped checkpoint {problem}.", CheckpointWarning, stacklevel=2)
@@ -141,10 +148,11 @@ class Checkpoints:
             return Restored(header["step"], state, header["info"])
         if problems:
             listed = "\n".join(f"- {problem}" for problem in problems)
+            unread = next((e for e in problems.values() if isinstance(e, OSError)), None)
             raise CheckpointError(
                 f"None of the checkpoints can be used:\n{listed}\nRestore one from a backup, or "
                 f"move `{self.directory}` away to start from the beginning."
-            )
+            ) from unread
         return None
 
     def _files(self) -> list[tuple[int, Path]]:
@@ -159,19 +167,19 @@ class Checkpoints:
 
     def _newest(self, count: int | None = None) -> list[int]:
         """The steps of the newest undamaged checkpoints, in descending order."""
-        return [header["step"] for header, _ in itertools.islice(self._undamaged([]), count)]
+        return [header["step"] for header, _ in itertools.islice(self._undamaged({}), count)]
 
-    def _undamaged(self, problems: list[str]) -> Iterator[tuple[dict[str, Any], memoryview]]:
+    def _undamaged(self, problems: Problems) -> Iterator[tuple[Json, memoryview]]:
         """Header and data of all undamaged checkpoints, the newest first.
 
-        What is wrong with the others is added to `problems`. A checkpoint of another
-        configuration is an error.
+        The errors of the others are added to `problems`. A checkpoint of another configuration is
+        an error.
         """
         for _, file in self._files():
             try:
                 header, data = decode(file.read_bytes())
             except (OSError, Damaged) as error:
-                problems.append(f"`{file}`: {getattr(error, 'strerror', None) or error}")
+                problems[f"`{file}`: {_reason(error)}"] = error
                 continue
             if header["fingerprint"] != self.fingerprint:
                 raise CheckpointError(
@@ -181,18 +189,6 @@ class Checkpoints:
                     "Use that configuration, or another directory."
                 )
             yield header, data
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Refuse to write while another process does. The lock ends with the process."""
-        with open(self.directory / ".lock", "a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise SaveError(f"Another process is saving to `{self.directory}`.") from None
-            except OSError:
-                pass  # Some network file systems have no locks.
-            yield
 
     def _prune(self) -> None:
         """Delete all checkpoints before the newest `keep` undamaged ones."""
@@ -211,7 +207,11 @@ class Checkpoints:
             )
 
 
-def _differences(here: Any, there: Any, name: str = "") -> Iterator[str]:
+def _reason(error: OSError | Damaged) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _differences(here: object, there: object, name: str = "") -> Iterator[str]:
     """The settings in which two configurations differ, in words."""
     if isinstance(here, dict) and isinstance(there, dict):
         for key in dict.fromkeys([*here, *there]):

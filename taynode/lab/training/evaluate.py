@@ -1,20 +1,21 @@
-"""Everything that is reported of a model."""
+"""Evaluations of a model."""
 
 import time
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
+from jaxtyping import Array, PyTree
 
 from ...quadrature import Augmented
 from ...regularizers import AbstractRegularizer
 from ..config import SolveConfig
+from ..tasks.base import AbstractTask, Evaluated, Samples
 from .build import make_solve, reported
 from .keys import Keys
-from .step import make_evaluation, make_more_metrics, Sample
+from .step import make_evaluation, make_more_metrics
 
 
 EVAL_BATCH = 100
@@ -23,18 +24,19 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 
 class Evaluator:
-    """Evaluates models of one task with one way of solving; compiled once.
+    """Evaluates models of one task with one solver. Its functions are compiled once.
 
     **Arguments:**
 
-    - `task`, `config`: what to solve, and how.
-    - `seed`: that of the run. The noise of an evaluation follows from it, see `Keys`.
-    - `regularizer`: one whose value is of interest, besides R_2, R_3, K and B.
+    - `task`: the task of the models.
+    - `config`: how to solve.
+    - `seed`: the seed of the run. The noise of an evaluation follows from it, see `Keys`.
+    - `regularizer`: a regularizer whose value is reported besides R_2, R_3, K and B.
     """
 
     def __init__(
         self,
-        task: Any,
+        task: AbstractTask,
         config: SolveConfig,
         *,
         seed: int = 0,
@@ -43,7 +45,7 @@ class Evaluator:
         self.task, self.keys = task, Keys(seed)
         solve = make_solve(config)
         self.plain = eqx.filter_jit(make_evaluation(task, solve))
-        # Further metrics may take solves of their own, which are not to be timed.
+        # Apart, because further metrics may make solves of their own, which must not be timed.
         self.more = eqx.filter_jit(make_more_metrics(task, solve))
         regularizers = reported(task.charged)
         if regularizer is not None:
@@ -52,16 +54,16 @@ class Evaluator:
         self.charged = eqx.filter_jit(make_evaluation(task, charged))
 
     def samples(
-        self, model: Any, data: Any, num_samples: int | None = None, *, split: str
-    ) -> Sample:
+        self, model: eqx.Module, data: Samples, num_samples: int | None = None, *, split: str
+    ) -> Evaluated:
         """The loss, metrics and evaluations of each sample, as arrays.
 
         **Arguments:**
 
         - `model`: the model.
-        - `data`: a pytree of arrays with samples first.
-        - `num_samples`: how many of them, from the first on; all by default.
-        - `split`: the name of the data, `"train"`, `"test"` or `"valid"`; each has its own noise.
+        - `data`: a pytree of arrays with samples along the first axis.
+        - `num_samples`: the number of samples, from the first on; all by default.
+        - `split`: the name of the data, `"train"`, `"test"` or `"valid"`. Each has its own noise.
         """
         total = jtu.tree_leaves(data)[0].shape[0]
         count = total if num_samples is None else min(num_samples, total)
@@ -70,11 +72,11 @@ class Evaluator:
             batch, valid = _batch(data, start, count)
             samples, _ = self.plain(model, batch, self.keys.loss(split, i))
             more = self.more(model, batch, self.keys.more_metrics(split, i))
-            samples = samples._replace(metrics=samples.metrics | more)
+            samples = samples._replace(metrics={**samples.metrics, **more})
             parts.append(jtu.tree_map(lambda x, n=valid: np.asarray(x)[:n], samples))
         return jtu.tree_map(lambda *xs: np.concatenate(xs), *parts)
 
-    def penalties(self, model: Any, data: Any, *, split: str) -> dict[str, float]:
+    def penalties(self, model: eqx.Module, data: Samples, *, split: str) -> dict[str, float]:
         """R_2, R_3, K and B of the model, and the penalty, on the first samples of a split."""
         count = min(PENALTY_SAMPLES, jtu.tree_leaves(data)[0].shape[0])
         batch, valid = _batch(data, 0, count)
@@ -82,9 +84,9 @@ class Evaluator:
         return {name: float(np.mean(np.asarray(x)[:valid])) for name, x in penalties.items()}
 
     def report(
-        self, model: Any, data: Any, num_samples: int | None = None, *, split: str
-    ) -> dict[str, Any]:
-        """The means over samples, and the distribution of evaluations, as plain numbers.
+        self, model: eqx.Module, data: Samples, num_samples: int | None = None, *, split: str
+    ) -> dict[str, int | float]:
+        """Means over samples, and the distribution of the number of evaluations.
 
         The arguments are those of `samples`.
         """
@@ -105,8 +107,10 @@ class Evaluator:
             out[f"nfe_q{round(100 * q):02d}"] = float(np.quantile(nfe, q))
         return out
 
-    def forward_seconds(self, model: Any, data: Any, *, split: str, repeats: int = 5) -> float:
-        """The time of a forward solve of a batch, sample by sample, compilation apart.
+    def forward_seconds(
+        self, model: eqx.Module, data: Samples, *, split: str, repeats: int = 5
+    ) -> float:
+        """The time of a forward solve of a batch, sample by sample, without compilation.
 
         The solve is that of the first batch of `samples`, with the same noise.
         """
@@ -122,8 +126,8 @@ class Evaluator:
         return float(np.median(times))
 
 
-def _batch(data: Any, start: int, count: int) -> tuple[Any, int]:
-    """A batch of fixed size, filled up with its first sample, and how many are real."""
+def _batch(data: Samples, start: int, count: int) -> tuple[PyTree[Array], int]:
+    """A batch of fixed size, filled up with its first sample, and the number of real samples."""
     stop = min(start + EVAL_BATCH, count)
     index = jnp.where(jnp.arange(EVAL_BATCH) < stop - start, start + jnp.arange(EVAL_BATCH), start)
     return jtu.tree_map(lambda x: jnp.asarray(x)[index], data), stop - start

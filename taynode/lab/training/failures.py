@@ -1,7 +1,7 @@
 """Stop a run whose steps fail, and name the likely cause."""
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
@@ -36,8 +36,8 @@ class FailureCheck:
         self,
         num_steps: int,
         first_loss: float,
-        indices: Callable[[int], Any],
-        place: Any,
+        indices: Callable[[int], np.ndarray],
+        place: Path,
         *,
         penalty_known: bool = True,
     ):
@@ -57,7 +57,8 @@ class FailureCheck:
             return
         offset = int(np.argmax(wrong))
         step = first_step + offset
-        cause = self._cause(StepRecord(*(float(np.asarray(field)[offset]) for field in records)))
+        loss, penalty, _, nfe, failed, _ = (float(field[offset]) for field in records)
+        cause = self._cause(loss, penalty, nfe, failed)
         samples = np.asarray(self.indices(step))
         listed = ", ".join(map(str, samples[:5])) + (", ..." if len(samples) > 5 else "")
         raise TrainingFailed(
@@ -66,11 +67,10 @@ class FailureCheck:
             step,
         )
 
-    def _cause(self, record: StepRecord) -> str:
-        loss, penalty = record.loss, record.penalty
-        if record.failed:
+    def _cause(self, loss: float, penalty: float, nfe: float, failed: float) -> str:
+        if failed:
             return (
-                f"the solver gave up after {record.nfe:.0f} evaluations; loosen the tolerance, "
+                f"the solver gave up after {nfe:.0f} evaluations; loosen the tolerance, "
                 "raise `max_steps` or the weight of the regularizer, lower the learning rate, or "
                 "train on a fixed grid"
             )

@@ -1,7 +1,7 @@
 """Stop cleanly on Ctrl-C."""
 
 import signal
-from typing import Any
+from types import FrameType
 
 
 class Interruption:
@@ -9,7 +9,7 @@ class Interruption:
 
     def __init__(self):
         self.requested = False
-        self.previous: Any = None
+        self.previous = None
 
     def __enter__(self) -> "Interruption":
         try:
@@ -22,7 +22,8 @@ class Interruption:
         if self.previous is not None:
             signal.signal(signal.SIGINT, self.previous)
 
-    def _request(self, *_: Any) -> None:
+    def _request(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True

@@ -1,9 +1,9 @@
-"""The one place where the random keys of a run come from."""
+"""The random keys of a run."""
 
 import enum
-from typing import Any
 
 import jax.random as jr
+from jaxtyping import PRNGKeyArray
 
 from ...registry import one_of
 
@@ -12,9 +12,9 @@ SPLITS = ("train", "test", "valid")
 
 
 class Stream(enum.IntEnum):
-    """The purposes of random numbers. Each has keys of its own, so numbers are never given twice.
+    """The purposes of random numbers. Each has keys of its own, so that no key is used twice.
 
-    Changing a number changes the results of all runs; new purposes get new numbers.
+    Changing a number changes the results of all runs. A new purpose gets a new number.
     """
 
     MODEL = 0
@@ -28,59 +28,59 @@ class Stream(enum.IntEnum):
 
 
 class Keys:
-    """The random keys of a run: functions of its seed, and different for every purpose.
+    """The random keys of a run. They are functions of its seed and of their purpose.
 
-    Evaluations of a run share their noise, whatever the step, the solver and the tolerance: a key
-    belongs to a split and a batch. Differences between evaluations are then due to the model or to
-    the solve, not to chance. The noise still differs between batches, splits, seeds and purposes.
+    In evaluations, a key belongs to a split and a batch. Evaluations at other steps, or with other
+    solvers and tolerances, have the same noise, so that they differ by the model or the solve alone
+    and not by chance. The noise differs between batches, splits, seeds and purposes.
 
     A key is either folded further or used, never both: `jr.split(key)[i]` is the same key as
     `jr.fold_in(key, i)`.
 
     **Arguments:**
 
-    - `seed`: that of the run.
+    - `seed`: the seed of the run.
     """
 
     def __init__(self, seed: int):
         self._seed = jr.key(seed)
 
     @property
-    def model(self) -> Any:
+    def model(self) -> PRNGKeyArray:
         """For the initial weights."""
         return self._of(Stream.MODEL)
 
     @property
-    def training(self) -> Any:
+    def training(self) -> PRNGKeyArray:
         """For training steps, which fold in their number."""
         return self._of(Stream.TRAINING)
 
-    def loss(self, split: str, batch: int) -> Any:
+    def loss(self, split: str, batch: int) -> PRNGKeyArray:
         """For the loss of a batch in an evaluation."""
         return self._of(Stream.LOSS, _number(split), batch)
 
-    def more_metrics(self, split: str, batch: int) -> Any:
+    def more_metrics(self, split: str, batch: int) -> PRNGKeyArray:
         """For a task's `more_metrics` of a batch in an evaluation."""
         return self._of(Stream.MORE_METRICS, _number(split), batch)
 
-    def penalties(self, split: str) -> Any:
+    def penalties(self, split: str) -> PRNGKeyArray:
         """For the penalties that an evaluation reports."""
         return self._of(Stream.PENALTIES, _number(split))
 
-    def samples(self, batch: int) -> Any:
+    def samples(self, batch: int) -> PRNGKeyArray:
         """For a batch of new samples of a flow."""
         return self._of(Stream.SAMPLES, batch)
 
-    def density(self, batch: int) -> Any:
+    def density(self, batch: int) -> PRNGKeyArray:
         """For the density of a flow at a batch of points."""
         return self._of(Stream.DENSITY, batch)
 
     @property
-    def series(self) -> Any:
+    def series(self) -> PRNGKeyArray:
         """For the predictions of a latent ODE that are drawn."""
         return self._of(Stream.SERIES)
 
-    def _of(self, stream: Stream, *numbers: int) -> Any:
+    def _of(self, stream: Stream, *numbers: int) -> PRNGKeyArray:
         key = self._seed
         for number in (stream, *numbers):
             key = jr.fold_in(key, number)

@@ -1,28 +1,32 @@
 """Pytrees as bytes with a table of their leaves, and back again, bit for bit."""
 
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
 import numpy as np
+from jaxtyping import PyTree
+
+from ..files import Json
 
 
 SCALARS = (bool, int, float, complex)
 ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)
 
-# Leaves by their path, such as `.arrays.weight` or `[0]['x']`.
-Table = dict[str, dict[str, Any]]
+# The descriptions of leaves by their path, such as `.arrays.weight` or `[0]['x']`.
+Leaves: TypeAlias = dict[str, Json]
+State = TypeVar("State")
 
 
-def pack(state: Any) -> tuple[Table, bytes]:
+def pack(state: PyTree) -> tuple[Leaves, bytes]:
     """The table of a state's leaves, and the bytes of its arrays.
 
     Python numbers are stored in the table. Leaves that hold no data, such as functions, are not
     stored.
     """
-    table: Table = {}
+    table: Leaves = {}
     data = bytearray()
     for path, leaf in jtu.tree_leaves_with_path(state):
         if (kind := _describe(leaf)) is None:
@@ -45,10 +49,10 @@ def pack(state: Any) -> tuple[Table, bytes]:
     return table, bytes(data)
 
 
-def unpack(template: Any, table: Table, data: memoryview, part: str = "") -> Any:
+def unpack(template: State, table: Leaves, data: memoryview, part: str = "") -> State:
     """The template, filled with the data of the leaves below the path `part`.
 
-    Raises a `ValueError` that names the leaves which differ in type or shape.
+    Raises a `ValueError` that names the leaves that differ in type or shape.
     """
     leaves = [(part + jtu.keystr(path), leaf) for path, leaf in jtu.tree_leaves_with_path(template)]
     expected = {name: kind for name, leaf in leaves if (kind := _describe(leaf)) is not None}
@@ -71,7 +75,7 @@ def _is_below(name: str, part: str) -> bool:
     return name.startswith(part) and name[len(part) :][:1] in ("", ".", "[")
 
 
-def _describe(leaf: Any) -> str | None:
+def _describe(leaf: object) -> str | None:
     """The type of a leaf in words, such as `float32[2,3]`; `None` if it holds no data."""
     if type(leaf) in SCALARS:
         return f"Python {type(leaf).__name__}"
@@ -84,7 +88,7 @@ def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _fill(leaf: Any, entry: dict[str, Any], data: memoryview) -> Any:
+def _fill(leaf: Any, entry: Json, data: memoryview) -> Any:
     """A leaf of the same kind as that of the template, with the stored value."""
     if "value" in entry:
         return type(leaf)(entry["value"])

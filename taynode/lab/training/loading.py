@@ -1,4 +1,4 @@
-"""A trained model, back in Python."""
+"""Loading a trained model."""
 
 import dataclasses
 import functools
@@ -8,28 +8,27 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
 import numpy as np
 
 from ..config import ConfigError, fingerprint, to_dict, TrainConfig
-from ..tasks.base import AbstractTask, Data, find_task
-from .build import make_optimizer
+from ..tasks.base import AbstractTask, Data
+from ..tasks.names import find_task
 from .checkpoints import Checkpoints
-from .parameters import read_header, read_parameters
+from .parameters import Model, read_header, read_parameters
 from .records import RunDirectory
-from .running import first_state, new_model, on_device, saved_part
+from .running import final_arrays, new_model, on_device
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LoadedRun:
-    """A trained model, and everything that it was made with.
+    """A trained model with its settings and its task.
 
-    - `model`: that of the newest checkpoint; the best one, if the run validates.
+    - `model`: the model of the newest checkpoint; the best one, if the run has validation data.
     - `config`: the settings of the run.
-    - `task`: what it was trained on. Some tasks can only compute a loss once `data` was loaded.
-    - `step`: how far training was.
+    - `task`: the task of the run. Some tasks can compute a loss only after `data` was loaded.
+    - `step`: the number of training steps.
     """
 
     model: Any
@@ -52,14 +51,14 @@ def load(
 ) -> LoadedRun:
     """The model and the settings of a run. The data set is not needed.
 
-    Nothing that the files of the run name is imported, so that a run from elsewhere is safe to
-    load. A task that is not built in has to be given.
+    A run from elsewhere is safe to load, because no module that its files name is imported. A task
+    that is not built in has to be passed as an argument.
 
     **Arguments:**
 
-    - `path`: the directory of a run, or a file with the parameters of one.
+    - `path`: the directory of a run, or a file with the parameters of a trained model.
     - `task`: an `AbstractTask` or its class; by default the built-in task that the run names.
-    - `precision`: `"float32"` or `"float64"`; that of the run by default.
+    - `precision`: `"float32"` or `"float64"`; the precision of the run by default.
     """
     path = Path(path)
     config = config_of(path)
@@ -73,11 +72,11 @@ def load(
     elif isinstance(task, type):
         task = task()
     task.scale = config.scale
-    cast = lambda x: x.astype(dtype) if _is_floating(x) else x
+    cast = lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x
     load_data = functools.cache(lambda: jtu.tree_map(cast, on_device(task.load(), config)))
     if task.model_needs_data:
         load_data()
-    # Its values do not matter: all of them are replaced.
+    # All values of the template are replaced.
     template = new_model(config, task, jr.key(0))
     if path.is_file():
         model, step = read_parameters(path, template)
@@ -91,22 +90,15 @@ def config_of(path: Path) -> TrainConfig:
     return read_header(path).config if path.is_file() else RunDirectory(path).config()
 
 
-def _restore(run: RunDirectory, config: TrainConfig, template: Any) -> tuple[Any, int]:
+def _restore(run: RunDirectory, config: TrainConfig, template: Model) -> tuple[Model, int]:
     """The model of the newest checkpoint, and its step."""
-    # The numbers of steps shape the schedules alone, and not the optimizer's state.
-    optimizer = make_optimizer(config.optimizer, num_steps=1, steps_per_epoch=1)
-    # A checkpoint is behind the first evaluation, which tells whether the run validates.
-    validates = any("valid_loss" in row for row in run.rows())
-    state, best, static = first_state(template, optimizer, validates=validates)
     checkpoints = Checkpoints(
         run.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )
-    restored = checkpoints.restore(saved_part(state, best))
+    arrays, static = eqx.partition(template, eqx.is_array)
+    # A run evaluates before it saves its first checkpoint.
+    validates = any("valid_loss" in row for row in run.rows())
+    restored = checkpoints.restore(arrays, part=final_arrays(validates=validates))
     if restored is None:
         raise ConfigError(f"{run.path} has no checkpoint to load a model from.")
-    arrays = restored.state[1].arrays if validates else restored.state.arrays
-    return eqx.combine(arrays, static), restored.step
-
-
-def _is_floating(x: Any) -> bool:
-    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.floating)
+    return eqx.combine(restored.state, static), restored.step

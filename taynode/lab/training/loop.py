@@ -4,9 +4,10 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from ..config import ConfigError, fingerprint, to_dict, TrainConfig
+from ..config import ConfigError, fingerprint, NO_REGULARIZER, to_dict, TrainConfig
+from ..files import Json
+from ..tasks.base import AbstractTask
 from .checkpoints import CheckpointError, Checkpoints
 from .failures import FailureCheck, TrainingFailed
 from .interruption import Interruption
@@ -33,12 +34,12 @@ class Progress:
     penalty: float | None
     nfe: float
     seconds_per_step: float
-    row: dict[str, Any] | None = None
+    row: Json | None = None
 
 
 def train(
     config: TrainConfig,
-    task: Any,
+    task: AbstractTask,
     out: str | Path,
     *,
     resume: bool = False,
@@ -124,9 +125,9 @@ class _Loop:
         on_progress: Callable[[Progress], None] | None,
     ):
         self.training, self.directory, self.checkpoints = training, directory, checkpoints
-        self.on_progress = on_progress
-        regularizer = training.config.regularizer
-        self.has_penalty = regularizer.name != "none" and regularizer.quadrature != "backward"
+        self.notify = on_progress or (lambda progress: None)
+        config = training.config.regularizer
+        self.has_penalty = config.name != NO_REGULARIZER and config.quadrature != "backward"
 
     def run(self, step: int | None, interruption: Interruption) -> None:
         """Train from a step to the end; `None` means that not even step 0 has been evaluated."""
@@ -136,7 +137,7 @@ class _Loop:
             step = 0
             row = self._evaluate(step)
             self._save(step)
-            self._notify(Progress(0, total, row["train_loss"], None, row["train_nfe"], 0.0, row))
+            self.notify(Progress(0, total, row["train_loss"], None, row["train_nfe"], 0.0, row))
         first_loss = self.directory.rows()[0]["train_loss"]
         check = FailureCheck(
             total,
@@ -165,9 +166,9 @@ class _Loop:
                 saved, saved_at = step, time.perf_counter()
             penalty = float(records.penalty.mean()) if self.has_penalty else None
             means = float(records.loss.mean()), penalty, float(records.nfe.mean())
-            self._notify(Progress(step, total, *means, seconds / count, row))
+            self.notify(Progress(step, total, *means, seconds / count, row))
 
-    def _evaluate(self, step: int) -> dict[str, Any]:
+    def _evaluate(self, step: int) -> Json:
         row = self.training.row(step)
         self.directory.append(row)
         return row
@@ -176,7 +177,3 @@ class _Loop:
         times = ("train_seconds", "compile_seconds")
         info = {name: getattr(self.training, name) for name in times}
         self.checkpoints.save(step, self.training.saved, info=info)
-
-    def _notify(self, progress: Progress) -> None:
-        if self.on_progress is not None:
-            self.on_progress(progress)

@@ -1,14 +1,14 @@
-"""The files of a run, in formats that any tool reads, and how files are replaced in one step."""
+"""The files of a run, in formats that any tool reads."""
 
 import contextlib
 import json
 import os
 import platform
-from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from ..config import ConfigError, from_dict, to_dict, TrainConfig
+from ..files import append_line, Json, replace_text, write_json
 
 
 CONFIG, METRICS, ENVIRONMENT = "config.json", "metrics.jsonl", "environment.json"
@@ -61,21 +61,21 @@ class RunDirectory:
         """Write `status.json`."""
         write_json(self.path / STATUS, {"state": state, "step": step, "message": message})
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Json:
         """The contents of `status.json`; empty if it is missing or damaged."""
         return self._read(STATUS)
 
-    def environment(self) -> dict[str, Any]:
+    def environment(self) -> Json:
         """The contents of `environment.json`; empty if it is missing or damaged."""
         return self._read(ENVIRONMENT)
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str) -> Json:
         try:
             return json.loads((self.path / name).read_text())
         except (OSError, ValueError):
             return {}
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Json]:
         """The rows of the metrics, up to the first one that is damaged.
 
         A kill may have cut off the last one.
@@ -88,79 +88,18 @@ class RunDirectory:
                 rows.append(json.loads(line))
         return rows
 
-    def append(self, row: dict[str, Any]) -> None:
+    def append(self, row: Json) -> None:
         """Add a row to the metrics. It is on disk when this returns."""
-        file = self.path / METRICS
-        with naming(file), open(file, "a") as stream:
-            stream.write(json.dumps(row) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
+        append_line(self.path / METRICS, json.dumps(row))
 
     def truncate(self, step: int) -> None:
         """Delete the rows after a step. A run that continues from there writes them again."""
         rows = [row for row in self.rows() if row["step"] <= step]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        replace_text(self.path / METRICS, text)
-
-
-def write_json(file: Path, value: Any) -> None:
-    """Replace the contents of a file by JSON, in one step."""
-    replace_text(file, json.dumps(value, indent=2) + "\n")
-
-
-def replace_text(file: Path, text: str) -> None:
-    """Replace the contents of a file, in one step."""
-    with drafted(file) as draft:
-        draft.write_text(text)
-
-
-@contextlib.contextmanager
-def drafted(file: Path) -> Iterator[Path]:
-    """Replace a file in one step, by writing to the path that this context manager gives.
-
-    The new contents are on disk when the context is left. If it is left by an error, or if the
-    process is killed, the old contents stay.
-    """
-    draft = file.with_name(f".{file.stem}.{os.getpid()}.tmp{file.suffix}")
-    try:
-        with naming(file):
-            yield draft
-            _sync(draft)
-            os.replace(draft, file)
-            _sync(file.parent)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def drafts(directory: Path) -> list[Path]:
-    """The drafts in a directory: left behind by killed processes, or being written just now."""
-    return list(directory.glob(".*.tmp*"))
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a directory, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def naming(file: Path) -> Iterator[None]:
-    """Add the name of a file to errors that lack it, such as that of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None and error.errno is not None:
-            raise OSError(error.errno, error.strerror, str(file)) from None
-        raise
+        replace_text(self.path / METRICS, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def environment() -> dict[str, str]:
     """The versions of packages, and the machine."""
-    from importlib.metadata import version
-
     import jax
 
     packages = ("taynode", "jax", "jaxlib", "diffrax", "equinox", "optax", "numpy")

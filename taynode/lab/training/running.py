@@ -1,8 +1,8 @@
-"""A run in progress: everything that is needed to take its next step."""
+"""A run in progress: its state, and how to advance and evaluate it."""
 
 import hashlib
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 import optax
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from ..config import ConfigError, TrainConfig
+from ..files import Json
 from ..tasks.base import AbstractTask, Data
 from .build import (
-    float_dtype,
     make_optimizer,
     make_quadrature,
     make_regularizer,
@@ -23,77 +24,68 @@ from .build import (
 )
 from .evaluate import Evaluator
 from .keys import Keys
-from .step import make_step, StepRecord, TrainState
+from .step import make_step, StepRecord, T, TrainState
 
 
 VALID_SAMPLES = 5000
-# The order of data goes to the device at least for that many steps at once.
+# The order of data is transferred to the device for at least this many steps at a time.
 STEPS_PER_ORDER = 100
 
 
 class Best(NamedTuple):
-    """The model of the lowest loss on the validation set, and when it was."""
+    """The arrays of the model with the lowest validation loss so far, that loss, and its step."""
 
-    arrays: Any
+    arrays: PyTree[Array]
     loss: float
     step: int
 
 
+# The contents of a checkpoint. There is a best model only if there is validation data.
+Saved: TypeAlias = TrainState | tuple[TrainState, Best]
+
+
 def data_order(seed: int, epoch: int, num_samples: int) -> np.ndarray:
-    """The order of samples in an epoch: a function of the seed and the epoch alone."""
+    """The order of samples in an epoch, which follows from the seed and the epoch alone."""
     return np.random.Generator(np.random.Philox(key=[seed, epoch])).permutation(num_samples)
 
 
-def data_digest(split: Any) -> str:
-    """A hash by which the same data is known, up to rounding, which machines do differently."""
-    told = []
-    for leaf in jtu.tree_leaves(split):
+def data_digest(data: Data) -> str:
+    """A hash of the data, up to rounding, which differs between machines."""
+    known = []
+    for leaf in jtu.tree_leaves(data):
         values = np.asarray(leaf)
-        told.append((values.shape, f"{values.mean(dtype=float):.5g}", f"{values.std():.5g}"))
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
+        known.append((values.shape, f"{values.mean(dtype=float):.5g}", f"{values.std():.5g}"))
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:12]
 
 
-def on_device(split: Any, config: TrainConfig) -> Data:
+def on_device(data: Data, config: TrainConfig) -> Data:
     """The data that a run uses, as arrays of its precision."""
-
-    def put(x: Any) -> Any:
-        x = np.asarray(x)
-        if np.issubdtype(x.dtype, np.floating):
-            x = x.astype(config.precision)
-        return jnp.asarray(x)
-
-    train = jtu.tree_map(lambda x: x[: config.train_samples], split.train)
-    valid = getattr(split, "valid", None)
-    return Data(*(jtu.tree_map(put, part) for part in (train, split.test, valid)))
+    train = jtu.tree_map(lambda x: x[: config.train_samples], data.train)
+    cast = lambda x: x.astype(config.precision) if np.issubdtype(x.dtype, np.floating) else x
+    return jtu.tree_map(lambda x: jnp.asarray(cast(np.asarray(x))), data._replace(train=train))
 
 
-def new_model(config: TrainConfig, task: AbstractTask, key: Any) -> Any:
+def new_model(config: TrainConfig, task: AbstractTask, key: PRNGKeyArray) -> eqx.Module:
     """An untrained model, in the precision of the run."""
-    cast = lambda x: x.astype(float_dtype(config)) if eqx.is_inexact_array(x) else x
+    cast = lambda x: x.astype(config.precision) if eqx.is_inexact_array(x) else x
     return jtu.tree_map(cast, task.model(key))
 
 
-def first_state(
-    model: Any, optimizer: optax.GradientTransformation, *, validates: bool
-) -> tuple[TrainState, Best | None, Any]:
-    """What a run starts from: its state, its best model so far, and what is not arrays."""
-    arrays, static = eqx.partition(model, eqx.is_array)
-    opt_state = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
-    state = TrainState(arrays, opt_state, jnp.zeros((), jnp.int32))
-    # A copy, since the buffers of the state are given away.
-    best = Best(jtu.tree_map(jnp.copy, arrays), np.inf, 0) if validates else None
-    return state, best, static
+def first_state(arrays: PyTree[Array], optimizer: optax.GradientTransformation) -> TrainState:
+    """The state before the first step."""
+    opt_state = optimizer.init(eqx.filter(arrays, eqx.is_inexact_array))
+    return TrainState(arrays, opt_state, jnp.zeros((), jnp.int32))
 
 
-def saved_part(state: TrainState, best: Best | None) -> Any:
-    """What a checkpoint holds; there is a best model only if there is data to validate on."""
-    return state if best is None else (state, best)
+def final_arrays(*, validates: bool) -> str:
+    """The path of the final model's arrays within a `Saved`."""
+    return "[1].arrays" if validates else ".arrays"
 
 
 class Training:
     """The state of a run, and how to advance and evaluate it."""
 
-    def __init__(self, config: TrainConfig, task: Any):
+    def __init__(self, config: TrainConfig, task: AbstractTask):
         self.config, self.task = config, task
         if config.precision == "float64" and not jax.config.read("jax_enable_x64"):
             raise ConfigError(
@@ -101,13 +93,14 @@ class Training:
                 "anything else."
             )
         task.scale = config.scale
-        split = task.load()
-        self.data_digest = data_digest(split)
-        self.train_data, self.test_data, self.valid_data = on_device(split, config)
+        data = task.load()
+        self.data_digest = data_digest(data)
+        self.train_data, self.test_data, self.valid_data = on_device(data, config)
         self.num_samples = jtu.tree_leaves(self.train_data)[0].shape[0]
         if config.batch_size > self.num_samples:
             raise ConfigError(
-                f"`batch_size` {config.batch_size} is more than the {self.num_samples} samples."
+                f"`batch_size` must be at most {self.num_samples}, the number of training samples, "
+                f"got {config.batch_size}."
             )
         self.steps_per_epoch = self.num_samples // config.batch_size
         self.num_steps = config.epochs * self.steps_per_epoch
@@ -124,11 +117,9 @@ class Training:
 
         self.keys = Keys(config.seed)
         optimizer = make_optimizer(config.optimizer, self.num_steps, self.steps_per_epoch)
-        self.state, self.best, self.static = first_state(
-            new_model(config, task, self.keys.model),
-            optimizer,
-            validates=self.valid_data is not None,
-        )
+        arrays, self.static = eqx.partition(new_model(config, task, self.keys.model), eqx.is_array)
+        self.state = first_state(arrays, optimizer)
+        self.best = None if self.valid_data is None else Best(_copy(arrays), np.inf, 0)
         regularizer = make_regularizer(config.regularizer, task.charged)
         self.weight = make_weight(config.regularizer, self.num_steps)
         solve = make_solve(
@@ -154,26 +145,26 @@ class Training:
         )
 
     @property
-    def model(self) -> Any:
-        """The model as it is now."""
+    def model(self) -> eqx.Module:
+        """The current model."""
         return eqx.combine(self.state.arrays, self.static)
 
     @property
-    def final_model(self) -> Any:
-        """The model that training is for: the best one, if there is something to tell by."""
+    def final_model(self) -> eqx.Module:
+        """The result of training: the best model if there is validation data, or the last one."""
         return self.model if self.best is None else eqx.combine(self.best.arrays, self.static)
 
     @property
-    def saved(self) -> Any:
-        """Everything that a run goes on from, as a pytree."""
-        return saved_part(self.state, self.best)
+    def saved(self) -> Saved:
+        """The contents of a checkpoint, from which a run continues."""
+        return self.state if self.best is None else (self.state, self.best)
 
     @saved.setter
-    def saved(self, saved: Any) -> None:
-        self.state, self.best = (saved, None) if self.best is None else saved
+    def saved(self, saved: Saved) -> None:
+        self.state, self.best = (saved, None) if isinstance(saved, TrainState) else saved
 
-    def order(self, step: int) -> Any:
-        """The order of samples in some epochs, that of a step among them, on the device."""
+    def order(self, step: int) -> Int[Array, "samples"]:
+        """The order of samples in several epochs, that of a step among them, on the device."""
         first = step // self.steps_per_epoch // self.epochs_per_order * self.epochs_per_order
         if self._order[0] != first:
             used = self.steps_per_epoch * self.config.batch_size
@@ -183,13 +174,13 @@ class Training:
         return self._order[1]
 
     def indices(self, step: int) -> np.ndarray:
-        """Which samples a step is made on."""
+        """The indices of the training samples of a step."""
         steps_per_order = self.steps_per_epoch * self.epochs_per_order
         start = step % steps_per_order * self.config.batch_size
         return np.asarray(self.order(step))[start : start + self.config.batch_size]
 
     def advance(self, step: int, count: int) -> tuple[StepRecord, float]:
-        """Make steps, and wait for them; their records and the time they took."""
+        """Make steps, and return their records and the time that they took."""
         records, key = [], self.keys.training
         start = time.perf_counter()
         for current in range(step, step + count):
@@ -202,15 +193,15 @@ class Training:
         return StepRecord(*table.T), seconds
 
     def warm_up(self) -> None:
-        """Compile the step by making one that is thrown away, to have its time apart."""
+        """Compile the step by making one that is discarded, to measure the time of compilation."""
         start = time.perf_counter()
-        copy = jtu.tree_map(jnp.copy, self.state)
-        out = self.compiled(copy, self.train_data, self.order(0), self.keys.training)
+        state = _copy(self.state)
+        out = self.compiled(state, self.train_data, self.order(0), self.keys.training)
         jax.block_until_ready(out)
         self.compile_seconds += time.perf_counter() - start
 
-    def row(self, step: int) -> dict[str, Any]:
-        """Evaluate, and make a row of the metrics."""
+    def row(self, step: int) -> Json:
+        """Evaluate, and return a row of the metrics."""
         evaluator, config, last = self.evaluator, self.config, step == self.num_steps
         count = config.final_samples if last else config.eval_samples
         validation = self._validate(step)
@@ -234,12 +225,17 @@ class Training:
             "forward_seconds": evaluator.forward_seconds(model, self.test_data, split="test"),
         }
 
-    def _validate(self, step: int) -> dict[str, Any]:
-        """Keep the model if it is the best so far."""
+    def _validate(self, step: int) -> Json:
+        """Keep the model if it is the best so far, and return the validation metrics."""
         if self.best is None:
             return {}
         report = self.evaluator.report(self.model, self.valid_data, VALID_SAMPLES, split="valid")
         loss = report["loss"]
         if loss < self.best.loss:
-            self.best = Best(jtu.tree_map(jnp.copy, self.state.arrays), loss, step)
+            self.best = Best(_copy(self.state.arrays), loss, step)
         return {"valid_loss": loss, "best_step": self.best.step}
+
+
+def _copy(state: T) -> T:
+    """A copy of arrays. The next step donates the buffers of the original."""
+    return jtu.tree_map(jnp.copy, state)

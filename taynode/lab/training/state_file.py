@@ -6,8 +6,10 @@ the header, the number of the format and the table of leaves.
 
 import hashlib
 import json
-from typing import Any
 
+from jaxtyping import PyTree
+
+from ..files import Json
 from .leaves import pack
 
 
@@ -20,15 +22,15 @@ class Damaged(Exception):
     """The contents of a file cannot be used."""
 
 
-def encode(header: dict[str, Any], state: Any) -> bytes:
-    """The contents of a file. JSON must be able to hold the header."""
+def encode(header: Json, state: PyTree) -> bytes:
+    """The contents of a file."""
     table, data = pack(state)
     header = {"format": FORMAT, **header, "leaves": table}
     body = json.dumps(header).encode() + b"\n" + data
     return body + hashlib.sha256(body).digest()
 
 
-def decode(content: bytes) -> tuple[dict[str, Any], memoryview]:
+def decode(content: bytes) -> tuple[Json, memoryview]:
     """The header and the data for `unpack`. Raises `Damaged` if any bit has changed."""
     body = memoryview(content)[:-DIGEST_SIZE]
     if hashlib.sha256(body).digest() != content[-DIGEST_SIZE:]:

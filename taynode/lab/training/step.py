@@ -1,6 +1,7 @@
 """One step of training, and one evaluation: pure functions of arrays."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import diffrax as dfx
 import equinox as eqx
@@ -8,51 +9,54 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
+import numpy as np
 import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Shaped
 
+from ..._types import Rate, RealScalar
 from ...models import Solve
+from ..tasks.base import AbstractTask, Evaluated, Samples
+
+
+T = TypeVar("T")
 
 
 class TrainState(eqx.Module):
-    """All that a step changes. The order of data and all noise follow from `step` and the seed.
+    """The values that a step changes. Data and noise of a step follow from `step` and the seed.
 
-    `arrays` are those of the model; the rest of it never changes.
+    `arrays` are the arrays of the model. The rest of the model never changes.
     """
 
-    arrays: Any
-    opt_state: Any
-    step: Any
+    arrays: PyTree[Array]
+    opt_state: PyTree[Array]
+    step: Int[Array, ""]
 
 
 class StepRecord(NamedTuple):
-    """What is known of a step; the compiled step gives it as one vector, which is quick to fetch.
+    """The numbers of consecutive steps.
 
-    `failed` counts samples whose solve failed; `gradient` is the norm of the gradient.
+    `failed` is the number of samples whose solve failed; `gradient` is the norm of the gradient.
     """
 
-    loss: Any
-    penalty: Any
-    weight: Any
-    nfe: Any
-    failed: Any
-    gradient: Any
-
-
-class Sample(NamedTuple):
-    """What is known of one sample in an evaluation."""
-
-    loss: Any
-    metrics: dict[str, Any]
-    nfe: Any
-    num_steps: Any
-    failed: Any
-    weight: Any
+    loss: Shaped[np.ndarray, "steps"]
+    penalty: Shaped[np.ndarray, "steps"]
+    weight: Shaped[np.ndarray, "steps"]
+    nfe: Shaped[np.ndarray, "steps"]
+    failed: Shaped[np.ndarray, "steps"]
+    gradient: Shaped[np.ndarray, "steps"]
 
 
 def batched_loss(
-    task: Any, model: Any, batch: Any, solve: Solve, key: Any, epoch: Any, *, joint: bool
-):
-    """The loss, mean penalty, evaluations and failures of a batch."""
+    task: AbstractTask,
+    model: eqx.Module,
+    batch: Samples,
+    solve: Solve,
+    key: PRNGKeyArray,
+    epoch: RealScalar,
+    *,
+    joint: bool,
+) -> tuple[RealScalar, RealScalar, RealScalar, RealScalar]:
+    """The loss, the mean penalty, the mean number of evaluations, and the number of failures."""
     apply = lambda batch, key: task.training_loss(model, batch, solve, key, epoch)
     if joint:
         outcome = apply(batch, key)
@@ -64,24 +68,24 @@ def batched_loss(
     penalty = jnp.mean(jnp.asarray(stats.get("penalty", 0.0)))
     failed = jnp.sum(jnp.invert(_okay(outcome.solution.result)).astype(jnp.int32))
     weight = jnp.broadcast_to(jnp.asarray(outcome.weight, outcome.loss.dtype), outcome.loss.shape)
-    # Of a batch without any weight, the loss does not matter.
+    # The loss of a batch without any weight is zero.
     total = jnp.sum(weight)
     loss = jnp.sum(weight * outcome.loss) / jnp.where(total > 0, total, 1.0)
     return loss, penalty, jnp.mean(stats["nfe"].astype(penalty.dtype)), failed
 
 
-def _okay(result: Any) -> Any:
+def _okay(result: dfx.RESULTS) -> Bool[Array, "..."]:
     good = dfx.RESULTS.successful, dfx.RESULTS.event_occurred
     return (result._value == good[0]._value) | (result._value == good[1]._value)
 
 
-def _batch_of_one(sample: Any) -> Any:
+def _batch_of_one(sample: PyTree[Array]) -> PyTree[Array]:
     return jtu.tree_map(lambda x: x[None], sample)
 
 
 def make_step(
-    task: Any,
-    static: Any,
+    task: AbstractTask,
+    static: eqx.Module,
     solve: Solve,
     optimizer: optax.GradientTransformation,
     weight: optax.Schedule,
@@ -94,12 +98,14 @@ def make_step(
 ):
     """A function `(state, data, order, key) -> (state, record)`, to be compiled by the caller.
 
-    `static` is the part of the model that is not arrays; `order` is that of the samples in some
-    epochs, so that nothing goes to the device in most steps.
+    `static` is the part of the model without arrays. `order` is the order of the samples in several
+    epochs, so that most steps transfer nothing to the device.
     """
     steps_per_order = steps_per_epoch * epochs_per_order
 
-    def step(state: TrainState, data: Any, order: Any, key: Any) -> tuple[TrainState, Any]:
+    def step(
+        state: TrainState, data: Samples, order: Int[Array, "samples"], key: PRNGKeyArray
+    ) -> tuple[TrainState, Float[Array, "fields"]]:
         start = state.step % steps_per_order * batch_size
         indices = jax.lax.dynamic_slice_in_dim(order, start, batch_size)
         batch = jtu.tree_map(lambda x: x[indices], data)
@@ -112,7 +118,7 @@ def make_step(
             loss, penalty, nfe, failed = batched_loss(
                 task, model, batch, solve, key, epoch, joint=joint
             )
-            # The penalty is scaled in its own type, whatever the schedule computes in.
+            # The product has the dtype of the penalty, not that of the schedule.
             with jax.numpy_dtype_promotion("standard"):
                 factor = jnp.asarray(weight(state.step), penalty.dtype)
             total = loss + (factor * penalty).astype(loss.dtype)
@@ -122,8 +128,9 @@ def make_step(
             return total, (loss, penalty, factor, nfe, failed)
 
         (_, known), gradient = objective(model)
-        record = StepRecord(*known, optax.tree.norm(gradient))
-        record = jnp.stack([x.astype(record.loss.dtype) for x in record])
+        # The fields of `StepRecord` as one vector, because a single array is quick to fetch.
+        record = [*known, optax.tree.norm(gradient)]
+        record = jnp.stack([x.astype(record[0].dtype) for x in record])
         parameters = eqx.filter(model, eqx.is_inexact_array)
         # optax counts in integers and multiplies them with floating-point numbers.
         with jax.numpy_dtype_promotion("standard"):
@@ -134,29 +141,29 @@ def make_step(
     return step
 
 
-def make_evaluation(task: Any, solve: Solve):
-    """A function `(model, batch, key) -> (Sample, penalties)`, over samples, each solved alone."""
+def make_evaluation(task: AbstractTask, solve: Solve):
+    """A function `(model, batch, key) -> (evaluated, penalties)`. Each sample is solved alone."""
 
-    def each(model: Any, batch: Any, key: Any) -> tuple[Sample, Any]:
+    def each(model: eqx.Module, batch: Samples, key: PRNGKeyArray) -> tuple[Evaluated, Rate]:
         outcome = task.loss(model, batch, solve, key)
         stats = outcome.solution.stats
         failed = jnp.invert(_okay(outcome.solution.result))
         weight = jnp.asarray(outcome.weight, outcome.loss.dtype)
         counts = stats["nfe"], stats["num_steps"], failed
-        return Sample(outcome.loss, outcome.metrics, *counts, weight), stats.get("penalty")
+        return Evaluated(outcome.loss, outcome.metrics, *counts, weight), stats.get("penalty")
 
     return _sample_by_sample(each)
 
 
-def make_more_metrics(task: Any, solve: Solve):
+def make_more_metrics(task: AbstractTask, solve: Solve):
     """A function `(model, batch, key) -> metrics`: the task's `more_metrics` of each sample."""
     return _sample_by_sample(lambda model, batch, key: task.more_metrics(model, batch, solve, key))
 
 
-def _sample_by_sample(function: Any):
+def _sample_by_sample(function: Callable[[eqx.Module, Samples, PRNGKeyArray], T]):
     """Apply a function of a model, a batch and a key to each sample, with a key of its own."""
 
-    def apply(model: Any, batch: Any, key: Any) -> Any:
+    def apply(model: eqx.Module, batch: Samples, key: PRNGKeyArray) -> T:
         each = lambda sample, key: function(model, _batch_of_one(sample), key)
         size = jtu.tree_leaves(batch)[0].shape[0]
         return jax.vmap(each)(batch, jr.split(key, size))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from taynode import lab
-from taynode.lab.cli import main, train
+from taynode.lab.cli import display, main
 
 
 TASK = "tiny_task:Tiny"
@@ -82,7 +82,7 @@ def test_help_does_not_wait_for_jax():
         (["train", TASK, "--regularizer", "r3", "--weight", "0"], "needs a `--weight`"),
         (["train", TASK, "--set.epochs", "0"], "`epochs` must be positive, got 0"),
         (["train", "nowhere:Task"], "there is no module 'nowhere'"),
-        (["train", "tiny_task:points"], "is not a subclass of `taynode.lab.tasks.AbstractTask`"),
+        (["train", "tiny_task:points"], "is not a subclass of `taynode.lab.AbstractTask`"),
         (["train", TASK, "--config", "missing.toml"], "missing.toml: there is no such file"),
         (["evaluate", "nothing"], "nothing is not a run"),
         (["report", "nothing"], "nothing is not a run"),
@@ -114,7 +114,8 @@ def test_run_is_never_overwritten(taynode, runs):
 
 def test_flags_override_a_file_and_single_settings_override_both(taynode, monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr(train, "run", lambda settings, *args, **kwargs: seen.append(settings) or {})
+    run = lambda settings, *args, **kwargs: seen.append(settings) or {}
+    monkeypatch.setattr(display, "run", run)
     file = tmp_path / "settings.toml"
     file.write_text("epochs = 1\nseed = 7\n[regularizer]\nname = 'r3'\nweight = 0.5\n")
     out = tmp_path / "run"

@@ -10,9 +10,9 @@ import pytest
 from taynode import lab
 from taynode.lab.cli import main
 from taynode.lab.config import to_dict
+from taynode.lab.files import write_json
 from taynode.lab.sweep.plan import Job
 from taynode.lab.sweep.worker import main as work
-from taynode.lab.training.records import write_json
 
 
 EVIL = """
@@ -78,7 +78,7 @@ def test_resuming_does_not_import_the_task_that_a_run_names(downloaded, capsys):
 
 
 def test_settings_do_not_import_the_task_that_they_name(downloaded, monkeypatch):
-    monkeypatch.setattr("taynode.lab.cli.train.run", lambda *args, **kwargs: {})
+    monkeypatch.setattr("taynode.lab.cli.display.run", lambda *args, **kwargs: {})
     (downloaded / "settings.toml").write_text('task = "evil:Task"\n')
     call("train", "toy", "--config", downloaded / "settings.toml", "--json")
 

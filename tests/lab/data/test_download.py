@@ -11,7 +11,7 @@ import pooch
 import pytest
 
 from taynode.lab.data import DataError, download, fetch, registry, store
-from taynode.lab.data.lock import exclusive
+from taynode.lab.files import exclusive
 from tests.lab.data.conftest import register
 
 

@@ -144,7 +144,7 @@ def test_it_has_to_be_fetched_by_hand(cache):
 
 
 def test_the_partial_file():
-    path = store.find_by_hand(registry.data_set("miniboone"), ("miniboone_partial.npz",))
+    path = store.find(registry.data_set("miniboone"), ("miniboone_partial.npz",))
     if path is None:
         pytest.skip("the partial MINIBOONE is neither in TAYNODE_DATA nor in the cache")
     data = read_partial(path)

@@ -59,7 +59,7 @@ def test_the_seed_determines_them():
 def test_sizes():
     assert oscillators(0, seed=0).values.shape == (0, 60, 2)
     assert oscillators(3, seed=0, num_times=7, num_channels=4).values.shape == (3, 7, 4)
-    with pytest.raises(ValueError, match="at least 2 times, got 1"):
+    with pytest.raises(ValueError, match="`num_times` must be at least 2, got 1"):
         oscillators(3, seed=0, num_times=1)
     with pytest.raises(ValueError, match=r"in \[0, 1\], got 1.5"):
         oscillators(3, seed=0, observed=1.5)

@@ -206,7 +206,7 @@ def test_malformed_files():
     with pytest.raises(DataError, match="expected its own RecordID, got 2"):
         parse_patients([("1.txt", as_patient(2, []))])
     twice = [("x/1.txt", as_patient(1, [])), ("y/1.txt", as_patient(1, []))]
-    with pytest.raises(DataError, match=r"y/1.txt: patient 1 is there twice"):
+    with pytest.raises(DataError, match=r"y/1.txt: patient 1 occurs twice"):
         parse_patients(twice)
 
 
@@ -235,8 +235,8 @@ def test_malformed_outcomes(tmp_path, text, message):
 )
 def test_the_real_files(name, num_rows, num_deaths, empty):
     owner = registry.data_set("physionet2012")
-    path = store.find_by_hand(owner, registry.archives(f"set-{name}"))
-    outcomes = store.find_by_hand(owner, (f"Outcomes-{name}.txt",))
+    path = store.find(owner, registry.archives(f"set-{name}"))
+    outcomes = store.find(owner, (f"Outcomes-{name}.txt",))
     if path is None or outcomes is None:
         pytest.skip(f"set {name} of PhysioNet 2012 is neither in TAYNODE_DATA nor in the cache")
     records = parse_patients(patient_files(path))

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from taynode.lab.paper import find_study, STUDIES
+from taynode.lab.sweep.directory import RESULT
 from taynode.lab.sweep.results import WORK
 from taynode.lab.sweep.table import Table
-from taynode.lab.sweep.work import RESULT
 
 
 pytestmark = pytest.mark.slow

@@ -5,18 +5,18 @@ import json
 import pytest
 
 from taynode.lab.cli import main
-from taynode.lab.cli.paper import Watch
+from taynode.lab.cli.paper import ProgressPrinter
+from taynode.lab.files import write_json
 from taynode.lab.paper import Claim, find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Line, Panel
 from taynode.lab.paper.run import Progress, remarks_on_data, run_studies
 from taynode.lab.paper.study import AbstractStudy, StudyFailed
+from taynode.lab.sweep.directory import RESULT
 from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
 from taynode.lab.sweep.plan import Job
 from taynode.lab.sweep.results import WORK
 from taynode.lab.sweep.rows import row_of_result
 from taynode.lab.sweep.table import Table
-from taynode.lab.sweep.work import RESULT
-from taynode.lab.training.records import write_json
 from taynode.registry import UnknownNameError
 
 from ..sweep.test_table import result
@@ -93,7 +93,7 @@ def test_figure_1_by_command(tmp_path, capsys):
 
 def test_time_left():
     now = [100.0]
-    watch = Watch("study", at_once=2, clock=lambda: now[0])
+    watch = ProgressPrinter("study", at_once=2, clock=lambda: now[0])
     assert watch.words(Progress(0, 20, 0)) == "study: 0 of 20 runs"
     assert watch.words(Progress(10, 30, 10)) == "study: 10 of 30 runs have been done before"
     # Two at a time, of ten minutes each: the second one ends just after the first.

@@ -10,14 +10,14 @@ import pytest
 
 from taynode import lab
 from taynode.lab.config import OptimizerConfig, RegularizerConfig, SolveConfig
+from taynode.lab.files import write_json
+from taynode.lab.sweep.directory import PARAMETERS, RESULT
 from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
 from taynode.lab.sweep.plan import EvaluationConfig, Job, job_from_dict
 from taynode.lab.sweep.results import forget, known_and_missing, MODELS, run_jobs, WORK
 from taynode.lab.sweep.rows import row_of_result
 from taynode.lab.sweep.table import Table
-from taynode.lab.sweep.work import PARAMETERS, RESULT
-from taynode.lab.tasks.base import import_task
-from taynode.lab.training.records import write_json
+from taynode.lab.tasks.names import import_task
 from tests.lab.sweep.test_table import result
 
 

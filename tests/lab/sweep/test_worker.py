@@ -1,7 +1,9 @@
 """One job: what is left of it is used, unless it cannot be trusted."""
 
 import dataclasses
+import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,12 +12,14 @@ from pathlib import Path
 import jax
 import pytest
 
-from taynode.lab import import_task
+from taynode.lab import CheckpointError, import_task
 from taynode.lab.config import ConfigError
+from taynode.lab.files import write_json
+from taynode.lab.sweep.directory import RESULT
 from taynode.lab.sweep.plan import Job
-from taynode.lab.sweep.work import _why_not, do, RESULT
+from taynode.lab.sweep.work import _why_not, do
 from taynode.lab.sweep.worker import ATTACHED, main
-from taynode.lab.training.records import RunDirectory, write_json
+from taynode.lab.training.records import RunDirectory
 from tests.lab.sweep.test_sweep import HERE, job, TASK
 
 
@@ -81,8 +85,29 @@ def test_what_cannot_be_trusted_is_done_again(done, task_job, spoil):
     expected = spoil(done)
     again = do(task_job, done, import_task(TASK), {})
     assert expected in again["redone"]
+    # The place of a run says nothing to others, and is none of their business.
+    assert str(done.parent) not in again["redone"]
     assert again["state"] == "finished"
     assert again["row"]["test_loss"] == before["row"]["test_loss"]
+
+
+def test_checkpoints_that_cannot_be_read_for_a_moment_are_not_cleared(done, task_job, monkeypatch):
+    (done / RESULT).unlink()
+    real = Path.read_bytes
+
+    def unreachable(file):
+        if file.suffix == ".ckpt":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(file))
+        return real(file)
+
+    files = sorted(done.rglob("*"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", unreachable)
+        with pytest.raises(CheckpointError, match="Input/output error") as caught:
+            do(task_job, done, import_task(TASK), {})
+    assert isinstance(caught.value.__cause__, OSError)
+    assert sorted(done.rglob("*")) == files
+    assert "redone" not in do(task_job, done, import_task(TASK), {})
 
 
 def test_a_damaged_result_is_made_from_what_else_there_is(done, task_job):

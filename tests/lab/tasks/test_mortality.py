@@ -1,7 +1,5 @@
 """The head that tells who dies in hospital."""
 
-from types import SimpleNamespace
-
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -9,9 +7,9 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from taynode.lab import find_task
-from taynode.lab.tasks.base import Outcome
+from taynode.lab.tasks.base import Evaluated, Outcome
 from taynode.lab.tasks.mortality import area_under_curve, LabeledSeries
-from taynode.models import LatentODE, TwoLayers
+from taynode.models import LatentODE, Reconstruction, TwoLayers
 
 
 def test_area_under_the_curve_with_ties():
@@ -30,7 +28,7 @@ def test_unknown_labels_do_not_count():
     plain = Outcome(jnp.array(2.0), None, {"mse": jnp.array(0.5)}, jnp.array(30.0))
     task = find_task("physionet-mortality")
     task.values_per_patient = 5.0
-    outcome = task.extend(plain, model, batch, SimpleNamespace(mean=mean))
+    outcome = task.extend(plain, model, batch, Reconstruction(None, None, None, mean, None, None))
     risk = np.asarray(1 / (1 + jnp.exp(-model.classify(mean)[:, 0])))
     known = np.array([0, 1, 3, 4])
     expected = log_loss([0, 1, 1, 0], risk[known])
@@ -44,7 +42,7 @@ def test_each_patient_counts_as_one():
     died = np.array([1.0, 0.0, np.nan, 0.0])
     entropy = np.array([0.1, 0.2, np.nan, 0.3])
     metrics = {"risk": np.array([0.9, 0.1, 0.5, 0.2]), "died": died, "cross_entropy": entropy}
-    samples = SimpleNamespace(metrics=metrics, weight=np.array([1.0, 100.0, 3.0, 1.0]))
+    samples = Evaluated(None, metrics, None, None, None, np.array([1.0, 100.0, 3.0, 1.0]))
     told = find_task("physionet-mortality").summaries(samples)
     assert told == {
         "risk": pytest.approx(0.4),
