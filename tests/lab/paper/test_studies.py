@@ -8,7 +8,7 @@ from taynode.lab.cli import main
 from taynode.lab.cli.paper import Watch
 from taynode.lab.paper import Claim, find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Line, Panel
-from taynode.lab.paper.run import Progress, remarks_on_data, run_studies
+from taynode.lab.paper.run import remarks_on_data, run_studies, RunsDone
 from taynode.lab.paper.study import AbstractStudy, StudyFailed
 from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
 from taynode.lab.sweep.plan import Job
@@ -94,14 +94,14 @@ def test_figure_1_by_command(tmp_path, capsys):
 def test_time_left():
     now = [100.0]
     watch = Watch("study", at_once=2, clock=lambda: now[0])
-    assert watch.words(Progress(0, 20, 0)) == "study: 0 of 20 runs"
-    assert watch.words(Progress(10, 30, 10)) == "study: 10 of 30 runs have been done before"
+    assert watch.words(RunsDone(0, 20, 0)) == "study: 0 of 20 runs"
+    assert watch.words(RunsDone(10, 30, 10)) == "study: 10 of 30 runs have been done before"
     # Two at a time, of ten minutes each: the second one ends just after the first.
     now[0] += 600
-    assert watch.words(Progress(11, 30, 10)) == "study: 11 of 30 runs, 95 min left"
+    assert watch.words(RunsDone(11, 30, 10)) == "study: 11 of 30 runs, 95 min left"
     now[0] += 2
-    assert watch.words(Progress(12, 30, 10)) == "study: 12 of 30 runs, 90 min left"
-    assert watch.words(Progress(30, 30, 10, "failed: x")) == "study: 30 of 30 runs (failed: x)"
+    assert watch.words(RunsDone(12, 30, 10)) == "study: 12 of 30 runs, 90 min left"
+    assert watch.words(RunsDone(30, 30, 10, "failed: x")) == "study: 30 of 30 runs (failed: x)"
 
 
 class Broken(AbstractExecutor):
@@ -167,7 +167,7 @@ def test_studies_share_their_runs_and_end_with_the_last_of_them(tmp_path):
     seeds = {study: [0] for study in studies}
     told = []
     for ended in run_studies(
-        seeds, tmp_path, scale="smoke", executor=executor, watch=progress.append
+        seeds, tmp_path, scale="smoke", executor=executor, on_progress=progress.append
     ):
         assert ended.error is None
         told.append((ended.study.name, list(executor.asked)))
