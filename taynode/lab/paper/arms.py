@@ -2,11 +2,11 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...registry import derivative_order
-from ..config import RegularizerConfig
+from ..config import RegularizerConfig, TrainConfig
 from ..sweep.plan import EvaluationConfig, Job
 from ..sweep.results import Result
 
@@ -15,26 +15,30 @@ class MissingRuns(Exception):
     """Runs that a study needs have failed. The message says which."""
 
 
-def jobs_of(
-    task: str,
-    arms: Iterable[RegularizerConfig],
-    scale: str,
-    seeds: Sequence[int],
-    evaluations: tuple[EvaluationConfig, ...] = (),
-    measurements: tuple[str, ...] = (),
-) -> list[Job]:
-    """A task with its default settings, for some regularizers and all seeds."""
+def defaults_of(task: str, scale: str) -> TrainConfig:
+    """The default settings of a task."""
     from ..tasks.base import find_task
 
-    defaults = find_task(task).defaults(scale)
+    return find_task(task).defaults(scale)
+
+
+def jobs_of(
+    config: TrainConfig,
+    arms: Iterable[RegularizerConfig],
+    seeds: Sequence[int],
+    evaluations: tuple[EvaluationConfig, ...] = (),
+    measurements: Callable[[RegularizerConfig, int], tuple[str, ...]] = lambda arm, seed: (),
+) -> list[Job]:
+    """Runs with some settings for all regularizers, a seed at a time."""
+    arms = list(arms)
     return [
         Job(
-            dataclasses.replace(defaults, regularizer=arm, seed=seed),
+            dataclasses.replace(config, regularizer=arm, seed=seed),
             evaluations,
-            measurements,
+            measurements(arm, seed),
         )
-        for arm in arms
         for seed in seeds
+        for arm in arms
     ]
 
 

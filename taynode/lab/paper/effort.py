@@ -1,10 +1,8 @@
 """The cost of runs, and the versions they were made with."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from ..sweep.results import Result
-from ..sweep.table import Table
 from .study import Record
 
 
@@ -22,11 +20,6 @@ def effort_of(results: Iterable[Result]) -> Record:
         for name in VERSIONS
     }
     return {"runs": len(unique), "hours": round(sum(seconds) / 3600, 2), "versions": versions}
-
-
-def effort_under(root: Path) -> Record:
-    """The effort of all runs in the table under a root."""
-    return effort_of(Table(root / "runs").results().values())
 
 
 def in_words(effort: Record | None) -> str:

@@ -8,9 +8,9 @@ import numpy as np
 from ..config import RegularizerConfig, SolveConfig
 from ..sweep.plan import EvaluationConfig, Job
 from ..sweep.results import Result
-from .arms import arms_of, first_measured, jobs_of, paired
+from .arms import arms_of, defaults_of, first_measured, jobs_of, paired
 from .chart import Chart, Line, Panel
-from .statistics import percent_fewer, quotients, spread
+from .statistics import percent_fewer, quotients, rounded, spread
 from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import ratio
 
@@ -31,7 +31,8 @@ class Toy(AbstractStudy):
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """Both arms, for all seeds."""
-        return jobs_of("toy", ARMS.values(), scale, seeds, (FIFTH_ORDER,), (PATHS,))
+        config, measurements = defaults_of("toy", scale), lambda *_: (PATHS,)
+        return jobs_of(config, ARMS.values(), seeds, (FIFTH_ORDER,), measurements)
 
     def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """Errors and evaluations of both arms, and the paths of the first seed."""
@@ -103,9 +104,10 @@ def paths_of(directory: Path) -> Numbers:
     from ..report.samples import read_samples
 
     arrays = read_samples(directory)
-    return {
+    paths = {
         "times": arrays["path_times"].tolist(),
         "states": arrays["path_states"][..., 0].tolist(),
         "derivative": arrays["path_derivative"][2].tolist(),
         "steps": [row[np.isfinite(row)].tolist() for row in arrays["step_times"]],
     }
+    return rounded(paths)

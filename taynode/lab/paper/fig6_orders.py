@@ -82,20 +82,19 @@ class OrderOfRegularization(AbstractStudy):
         areas = {name: Areas.of(panel) for name, panel in numbers.items()}
         none = Areas({}, 0.02)
         return [
-            _best(areas.get("order 2", none), "order 2", "2", "the best tradeoff"),
-            _best(
-                areas.get("order 3", none),
-                "order 3",
-                "3",
-                "the best tradeoff, but the difference is small",
-            ),
-            _best(areas.get("order 4", none), "order 4", "4", ""),
+            *(_best(areas.get(f"order {k}", none), k, paper) for k, paper in BEST.items()),
             _none_is_best(areas.get("order 5", none)),
             _higher_is_better(areas.get("adaptive order", none)),
             _high_orders(areas),
         ]
 
 
+# The claims of the paper, which has no solver of order 4.
+BEST = {
+    "2": "the best tradeoff",
+    "3": "the best tradeoff, but the difference is small",
+    "4": "",
+}
 TOO_FEW = "too few orders or solvers at this scale"
 
 
@@ -137,13 +136,13 @@ class Areas(NamedTuple):
         ]
 
 
-def _best(areas: Areas, panel: str, order: str, paper: str) -> Claim:
+def _best(areas: Areas, order: str, paper: str) -> Claim:
     """Whether all other orders have more area under their fronts."""
     rivals = [k for k in areas.by_order if k != order] if order in areas.by_order else []
     others = {k: areas.relative(k, order) for k in rivals}
     words = [f"R_{k} {spread(x)}" for k, x in others.items()] or [TOO_FEW]
     return judged(
-        f"For a solver of {panel}, R_{order} gives the best trade-off",
+        f"For a solver of order {order}, R_{order} gives the best trade-off",
         paper,
         f"area under the front, relative to that of R_{order}: {', '.join(words)}",
         *(

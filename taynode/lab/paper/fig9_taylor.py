@@ -8,9 +8,9 @@ import numpy as np
 from ..config import RegularizerConfig, SolveConfig
 from ..sweep.plan import EvaluationConfig, Job
 from ..sweep.results import Result
-from .arms import arms_of, first_measured, jobs_of, paired
+from .arms import arms_of, defaults_of, first_measured, jobs_of, paired
 from .chart import Chart, Line, Panel
-from .statistics import in_range, percent_fewer, quotients, spread
+from .statistics import in_range, percent_fewer, quotients, rounded, spread
 from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import ratio
 
@@ -33,7 +33,8 @@ class TaylorPolynomials(AbstractStudy):
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """Both arms, for all seeds."""
-        return jobs_of("toy", ARMS.values(), scale, seeds, (FIFTH_ORDER,), (POLYNOMIALS,))
+        config, measurements = defaults_of("toy", scale), lambda *_: (POLYNOMIALS,)
+        return jobs_of(config, ARMS.values(), seeds, (FIFTH_ORDER,), measurements)
 
     def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """Fits and evaluations, and the trajectory and polynomials of the first seed."""
@@ -126,4 +127,4 @@ def expansions_of(directory: Path) -> Numbers:
                 "values": np.asarray(values).tolist(),
             }
         )
-    return {"times": times.tolist(), "states": states[:, 0].tolist(), "pieces": pieces}
+    return rounded({"times": times.tolist(), "states": states[:, 0].tolist(), "pieces": pieces})

@@ -3,13 +3,12 @@
 from typing import ClassVar
 
 from ..config import RegularizerConfig
-from ..sweep.plan import EvaluationConfig
 from . import r2_sweep
 from .selection import choices_in_words, chosen_on_other_seeds
 from .statistics import mean, percent_more, spread
 from .study import Claim, judged, Numbers
 from .table_claims import time_claim, time_in_words
-from .table_rows import column, ratios
+from .table_rows import column, count_in, ratios
 from .tables import AbstractTable, COLUMNS
 from .verdicts import ratio
 
@@ -30,8 +29,6 @@ class AbstractLatentTable(AbstractTable):
         "std of NFE over series": "test_nfe_std",
         "MSE": "test_mse",
     }
-    # At the tolerance that is not that of the task.
-    beside: ClassVar[EvaluationConfig]
 
 
 class OscillatorsTable(AbstractLatentTable):
@@ -52,11 +49,10 @@ class OscillatorsTable(AbstractLatentTable):
 
     def claims(self, numbers: Numbers) -> list[Claim]:
         """Half of the evaluations at nearly the same loss."""
-        out = []
+        out, count = [], count_in(numbers)
         for arm in list(self.arms)[1:]:
             nfe, loss, mse = (ratios(numbers, name, arm) for name in ("NFE", "loss", "MSE"))
-            beside = f"NFE {self.beside.name}"
-            at_other = ratios(numbers, beside, arm) if beside in numbers["rows"][0] else []
+            at_other = [] if count == "NFE" else ratios(numbers, count, arm)
             out.append(
                 judged(
                     f"{arm}: half the evaluations for at most 3 % more loss",

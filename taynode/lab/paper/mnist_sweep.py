@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from ..config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
 from ..sweep.plan import EvaluationConfig, Job
+from .arms import defaults_of, jobs_of
 
 
 ORDERS = (2, 3, 4, 5)
@@ -36,9 +37,7 @@ EVALUATIONS = (
 
 def config(scale: str) -> TrainConfig:
     """The settings that all runs share."""
-    from ..tasks.base import find_task
-
-    defaults = find_task("mnist").defaults(scale)
+    defaults = defaults_of("mnist", scale)
     if scale == "laptop":
         # The model learns slowly: the task's own 12 epochs leave more loss than any weight adds.
         return dataclasses.replace(
@@ -78,17 +77,8 @@ def jobs(
     """Unregularized, and all orders with all weights; fewer at `smoke`."""
     if scale == "smoke":
         orders, weights = orders[:2], (CALIBRATED[1],)
-    arms = [RegularizerConfig()]
-    arms += [regularized(k, w) for k in orders for w in weights]
+    arms = [RegularizerConfig(), *(regularized(k, w) for k in orders for w in weights)]
     calibrated = arms[0], regularized(*CALIBRATED)
     evaluations = EVALUATIONS if scale != "smoke" else EVALUATIONS[1:4:2]
-    shared = config(scale)
-    return [
-        Job(
-            dataclasses.replace(shared, regularizer=arm, seed=seed),
-            evaluations,
-            (CALIBRATION,) if arm in calibrated else (),
-        )
-        for seed in seeds
-        for arm in arms
-    ]
+    measurements = lambda arm, seed: (CALIBRATION,) if arm in calibrated else ()
+    return jobs_of(config(scale), arms, seeds, evaluations, measurements)

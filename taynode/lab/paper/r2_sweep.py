@@ -1,6 +1,6 @@
 """R_2 of many weights on PhysioNet and MINIBOONE; several figures use these runs."""
 
-import dataclasses
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from ..config import RegularizerConfig, SolveConfig
 from ..sweep.plan import EvaluationConfig, Job
+from .arms import defaults_of, jobs_of
+from .statistics import rounded
 from .study import Numbers
 
 
@@ -38,21 +40,12 @@ def regularized(task: str, weight: float) -> RegularizerConfig:
 
 def jobs(task: str, scale: str, seeds: Sequence[int]) -> list[Job]:
     """Unregularized, and all weights; one of them at `smoke`."""
-    from ..tasks.base import find_task
-
-    defaults = find_task(task).defaults(scale)
-    smoke = scale == "smoke"
-    weights = (DRAWN,) if smoke else WEIGHTS[task]
+    is_smoke = scale == "smoke"
+    weights = (DRAWN,) if is_smoke else WEIGHTS[task]
     arms = [RegularizerConfig(), *(regularized(task, weight) for weight in weights)]
-    return [
-        Job(
-            dataclasses.replace(defaults, regularizer=arm, seed=seed),
-            () if smoke else (EVALUATIONS[task],),
-            measurements(task, arm, seed),
-        )
-        for seed in seeds
-        for arm in arms
-    ]
+    evaluations = () if is_smoke else (EVALUATIONS[task],)
+    of_task = functools.partial(measurements, task)
+    return jobs_of(defaults_of(task, scale), arms, seeds, evaluations, of_task)
 
 
 def evaluation_at(task: str, scale: str) -> str | None:
@@ -73,13 +66,14 @@ def paths_of(directory: Path) -> Numbers:
 
     arrays = read_samples(directory)
     states = arrays["path_states"]
-    return {
+    paths = {
         "times": arrays["path_times"].tolist(),
         # Two directions are drawn. The length is measured in all directions that were kept.
         "states": states[..., :2].tolist(),
         "bends": _bends(states),
         "steps": [row[np.isfinite(row)].tolist() for row in arrays["step_times"]],
     }
+    return rounded(paths)
 
 
 def _bends(states: np.ndarray) -> float:

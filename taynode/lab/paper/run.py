@@ -11,7 +11,7 @@ from ..training.records import write_json
 from .arms import MissingRuns
 from .effort import effort_of
 from .notes import remarks_on
-from .study import AbstractStudy, Claim, Numbers, Record, StudyFailed
+from .study import AbstractStudy, Claim, Record, StudyFailed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,10 @@ def run_studies(
     def end(study: AbstractStudy) -> Ended:
         each = jobs[study]
         if failed := [job for job in each if job in errors]:
-            return Ended(study, error=_not_done(failed, errors[failed[0]], runs))
+            # A run that was done and failed is a result. One that could not be done is an error.
+            problem = f"{len(failed)} of its runs could not be done, such as {failed[0].identity}"
+            problem += f" in {runs}: {errors[failed[0]]} Call it again to try them again."
+            return Ended(study, error=StudyFailed(problem))
         found = [results[job] for job in each]
         return _end(study, found, root, scale=scale, seeds=seeds[study])
 
@@ -99,14 +102,6 @@ def run_studies(
             yield end(study)
 
 
-def _not_done(failed: Sequence[Job], why: str, runs: Path) -> StudyFailed:
-    """The error of runs that could not be done. Runs that were done and failed are results."""
-    return StudyFailed(
-        f"{len(failed)} of its runs could not be done, such as {failed[0].identity} in {runs}: "
-        f"{why} Call it again to try them again."
-    )
-
-
 def _end(
     study: AbstractStudy,
     results: Sequence[Result],
@@ -121,7 +116,9 @@ def _end(
         root.mkdir(parents=True, exist_ok=True)
         write_json(root / f"{study.name}.json", record)
         if record["numbers"] is not None:
-            draw(study, record["numbers"], root)
+            from .print import save
+
+            save(study.chart(record["numbers"]), root / study.name)
     except Exception as error:
         return Ended(study, error=error)
     return Ended(study, claims)
@@ -177,10 +174,3 @@ def remarks_on_data(results: Sequence[Result]) -> list[str]:
         *sorted(labels - {""}),
         *(f"not all runs of {task} have seen the same data" for task in mixed),
     ]
-
-
-def draw(study: AbstractStudy, numbers: Numbers, root: Path) -> None:
-    """The figure, for screens and for print."""
-    from .print import save
-
-    save(study.chart(numbers), root / study.name)

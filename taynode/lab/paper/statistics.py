@@ -4,6 +4,7 @@ import functools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -97,6 +98,15 @@ def in_range(values: Sequence[float]) -> str:
     """The smallest and the largest number, for numbers of different magnitude."""
     low, high = (f"{x:.2g}" for x in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
+
+
+def rounded(value: Any) -> Any:
+    """A value of JSON with six digits of each number, which is more than figures show."""
+    if isinstance(value, dict):
+        return {name: rounded(x) for name, x in value.items()}
+    if isinstance(value, list):
+        return [rounded(x) for x in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:

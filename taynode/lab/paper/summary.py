@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..sweep.table import Table
 from ..training.records import replace_text
 from .companion import command_of, headline, read_study, seeds_in_words
-from .effort import effort_under, in_words
+from .effort import effort_of, in_words
 from .study import Record, STUDIES
 from .verdicts import by_chance, RULE, VERDICTS
 
@@ -41,7 +42,7 @@ def _counts(claims: Sequence[Record]) -> str:
 
 
 def _all_runs(root: Path) -> str:
-    effort = in_words(effort_under(root))
+    effort = in_words(effort_of(Table(root / "runs").results().values()))
     return f"In all, {effort}. Times are those of training and compiling." if effort else ""
 
 

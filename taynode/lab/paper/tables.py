@@ -7,6 +7,7 @@ from typing import ClassVar, TypeAlias
 from ..config import from_dict, RegularizerConfig, SolveConfig, TrainConfig
 from ..sweep.plan import EvaluationConfig, Job
 from ..sweep.results import Result
+from .arms import defaults_of
 from .chart import Chart, Line, Panel
 from .statistics import spread
 from .study import AbstractStudy, Numbers
@@ -52,9 +53,7 @@ class AbstractTable(AbstractStudy):
 
     def defaults(self, scale: str) -> TrainConfig:
         """The settings of the task, which all rows share."""
-        from ..tasks.base import find_task
-
-        return find_task(self.task).defaults(scale)
+        return defaults_of(self.task, scale)
 
     def evaluations(self, scale: str, steps: int | None) -> tuple[EvaluationConfig, ...]:
         """Further evaluations of the runs on a grid, besides that of the task."""

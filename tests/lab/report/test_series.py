@@ -9,7 +9,7 @@ import pytest
 
 from taynode.lab.config import SolveConfig
 from taynode.lab.report.groups import Group
-from taynode.lab.report.runs import Run
+from taynode.lab.report.runs import StoredRun
 from taynode.lab.report.series import series_arrays
 from taynode.lab.report.series_figures import NEEDED, series_panels
 from taynode.lab.tasks.latent import SeriesBatch
@@ -59,7 +59,7 @@ def test_the_end_and_each_fourth_time_are_not_shown(arrays):
 
 
 def group_of(samples, index=0):
-    run = Run("run", {}, {}, (), samples, ())
+    run = StoredRun("run", {}, {}, (), samples, ())
     return Group("group", index, f"series{index}", False, (run,))
 
 
