@@ -36,7 +36,7 @@ class Surrogate(AbstractStudy):
     def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """For each solver and order, the penalties and evaluations of all runs with that order.
 
-        The unregularized runs are there, too, if the penalty of that order is known.
+        The unregularized runs are among them, if the penalty of that order is known.
         """
         del scale
         arms = arms_of(results)

@@ -88,11 +88,7 @@ class PhysionetTable(AbstractLatentTable):
         AUGMENTED: RegularizerConfig("r2", 30.0, quadrature="augmented"),
     }
     rows = tuple((arm, None) for arm in arms)
-    smoke_rows = (
-        ("unregularized", None),
-        (DRAWN, None),
-        (AUGMENTED, None),
-    )
+    smoke_rows = (("unregularized", None), (DRAWN, None), (AUGMENTED, None))
 
     def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
         """The measurements of the sweep, so that its runs are the same."""

@@ -57,10 +57,7 @@ class MnistFlowTable(AbstractTable):
         ("RNODE, Augmented", 8),
         ("R_2, Augmented", 8),
     )
-    smoke_rows = (
-        ("unregularized", None),
-        ("R_2, Augmented", GRID),
-    )
+    smoke_rows = (("unregularized", None), ("R_2, Augmented", GRID))
 
     def evaluations(self, scale: str, steps: int | None) -> tuple[EvaluationConfig, ...]:
         """For adaptively trained models, a tolerance at which more steps can be saved."""
@@ -74,9 +71,8 @@ class MnistFlowTable(AbstractTable):
             return f"{spread(percent_fewer(ratios(numbers, name, arm)))} % fewer"
 
         def change(arm: str) -> str:
-            return (
-                f"{fewer(arm)} for {spread(percent_more(ratios(numbers, 'loss', arm)))} % bits/dim"
-            )
+            paid = percent_more(ratios(numbers, "loss", arm))
+            return f"{fewer(arm)} for {spread(paid)} % bits/dim"
 
         def saves_a_third(arm: str) -> tuple[Bound, Bound]:
             nfe, loss = (ratios(numbers, name, arm) for name in ("NFE", "loss"))

@@ -37,10 +37,7 @@ class MnistTable(AbstractTable):
         ("RNODE, Augmented", 8),
         *(("R_2, Augmented", steps) for steps in (8, None)),
     )
-    smoke_rows = (
-        ("RNODE", 8),
-        ("R_2, Augmented", 8),
-    )
+    smoke_rows = (("RNODE", 8), ("R_2, Augmented", 8))
     beside = TIGHT
 
     def defaults(self, scale: str) -> TrainConfig:

@@ -41,10 +41,7 @@ class MinibooneTable(AbstractTable):
         ("R_2, Augmented", 4),
         ("RNODE, Augmented", 4),
     )
-    smoke_rows = (
-        ("unregularized", None),
-        ("RNODE, Augmented", 4),
-    )
+    smoke_rows = (("unregularized", None), ("RNODE, Augmented", 4))
     beside = TIGHT
 
     def claims(self, numbers: Numbers) -> list[Claim]:

@@ -10,7 +10,7 @@ from .verdicts import ratio
 
 
 def time_claims(numbers: Numbers, steps: int, factor: float, hours: str) -> list[Claim]:
-    """How long R_2 trains next to RNODE on equal grids, both integrated in the same way.
+    """The training time of R_2 over that of RNODE, on equal grids and with equal quadratures.
 
     **Arguments:**
 
@@ -87,7 +87,7 @@ def fewer_claim(
 
 
 def times_in_words(found: Sequence[float]) -> str:
-    """How many times as long something takes, and the number of seeds with comparable times."""
+    """A ratio of times in words, and the number of seeds with comparable times."""
     many = "" if len(found) == 1 else "s"
     return f"{spread(found)} times ({len(found)} seed{many})" if found else "times not comparable"
 

@@ -90,7 +90,7 @@ def count_in(numbers: Numbers) -> str:
 
 
 def runs_in_words(row: Numbers, shared: Set[str]) -> str:
-    """How many runs a row has, how many of them failed, and which notes they have.
+    """The number of runs of a row and of those that failed, and the notes on them.
 
     The study lists all remarks. A row only points to remarks that not all rows share.
     """

@@ -1,4 +1,4 @@
-"""What studies make of results, for print and for the page."""
+"""Studies of given results, for print and for the page."""
 
 import json
 
@@ -150,7 +150,7 @@ def test_no_studies_and_broken_ones_are_named(tmp_path):
         write_companion(tmp_path, tmp_path / "page.html")
     # The others are shown; of what cannot be drawn, the rest.
     study, numbers = numbers_of("fig10-nfe-variance")
-    told = {
+    record = {
         "study": study.name,
         "title": study.title,
         "scale": "laptop",
@@ -160,7 +160,7 @@ def test_no_studies_and_broken_ones_are_named(tmp_path):
         "data": [],
         "numbers": {"of": "another version"},
     }
-    (tmp_path / f"{study.name}.json").write_text(json.dumps(told))
+    (tmp_path / f"{study.name}.json").write_text(json.dumps(record))
     with (
         pytest.warns(UserWarning, match=r"fig10-nfe-variance cannot be drawn \(KeyError"),
         pytest.warns(UserWarning, match="left out"),

@@ -1,4 +1,4 @@
-"""What is noted on runs: times that are not comparable, failures, and measurements to be redone."""
+"""Notes on runs: times that are not comparable, failures, and measurements to be redone."""
 
 from taynode.lab.paper import find_study
 from taynode.lab.paper.notes import remarks_on
@@ -17,7 +17,7 @@ def results_of():
 
 
 def noted(results, pick, **note):
-    """Results with a note on those that are picked."""
+    """Results, with a note on those that `pick` chooses."""
     return [x | {"note": note} if pick(x["config"]) else x for x in results]
 
 

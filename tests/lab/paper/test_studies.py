@@ -48,8 +48,8 @@ def test_steps_of_figure_2_are_those_of_correct_solvers(tmp_path):
     study = find_study("fig2-solver-order")
     (claim,) = do(study, root=tmp_path)[study.name].claims
     assert claim.verdict == "holds"
-    told = json.loads((tmp_path / "fig2-solver-order.json").read_text())
-    steps = told["numbers"]["steps"]
+    record = json.loads((tmp_path / "fig2-solver-order.json").read_text())
+    steps = record["numbers"]["steps"]
     # Measured with the released code, whose solvers of these names are correct.
     assert steps["fehlberg12"] == [8, 2911, 4896, 6858, 8768, 10716]
     assert steps["bosh3"] == [7, 7, 1209, 1862, 2474, 3089]
@@ -114,7 +114,7 @@ class Broken(AbstractExecutor):
 
 
 class Made(AbstractStudy):
-    """A study of made-up runs: its table has the names of those that it was given."""
+    """A study of made-up runs. Its numbers are the names of its runs."""
 
     title = "made up"
 
@@ -142,7 +142,7 @@ def made_job(number):
 
 
 class Pretending(AbstractExecutor):
-    """Writes results without doing anything; tells in which order it was asked."""
+    """Writes results without doing anything; `asked` has the seeds in their order."""
 
     def __init__(self, cannot=()):
         self.asked, self.cannot = [], cannot
@@ -155,8 +155,8 @@ class Pretending(AbstractExecutor):
                 continue
             directory = job.directory(root)
             directory.mkdir(parents=True)
-            told = result(job, state="finished", message="", data="", row={}, environment={})
-            write_json(directory / RESULT, row_of_result(told))
+            made = result(job, state="finished", message="", data="", row={}, environment={})
+            write_json(directory / RESULT, row_of_result(made))
             yield Done(job)
 
 
@@ -165,13 +165,13 @@ def test_studies_share_their_runs_and_end_with_the_last_of_them(tmp_path):
     studies = [Made("none"), Made("two", 0, 1), Made("shares", 1), Made("more", 1, 2)]
     progress = []
     seeds = {study: [0] for study in studies}
-    told = []
+    order = []
     for ended in run_studies(
         seeds, tmp_path, scale="smoke", executor=executor, on_progress=progress.append
     ):
         assert ended.error is None
-        told.append((ended.study.name, list(executor.asked)))
-    assert told == [
+        order.append((ended.study.name, list(executor.asked)))
+    assert order == [
         ("two", [0, 1]),
         ("shares", [0, 1]),
         ("more", [0, 1, 2]),
@@ -209,10 +209,10 @@ def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, 
     monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken())
     words = "run", "fig1-toy", "fig2-solver-order", "--scale", "smoke", "--out", str(tmp_path)
     assert paper(*words) == 1
-    told = capsys.readouterr()
-    assert "2 studies: 0 of 2 runs" in told.err
-    assert "could not be done, such as toy-" in told.err
-    assert "no space left" in told.err
+    printed = capsys.readouterr()
+    assert "2 studies: 0 of 2 runs" in printed.err
+    assert "could not be done, such as toy-" in printed.err
+    assert "no space left" in printed.err
     assert (tmp_path / "smoke" / "fig2-solver-order.svg").exists()
     assert not (tmp_path / "smoke" / "fig1-toy.json").exists()
 
