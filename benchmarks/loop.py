@@ -3,6 +3,7 @@
 import dataclasses
 import statistics
 import time
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -49,7 +50,7 @@ def loop_seconds(training: Training, check: FailureCheck) -> float:
 def measure(name: str, steps: int) -> list[Any]:
     """A row of the table."""
     training = training_of(name, steps)
-    check = FailureCheck(training.num_steps, 1.0, training.indices, "")
+    check = FailureCheck(training.num_steps, 1.0, training.indices, Path())
     training.warm_up()
     bare, loop = [], []
     for _ in range(ROUNDS + 1):

@@ -33,7 +33,7 @@ class Spiral(AbstractTask):
         field = ConcatSquashMLP((2, 32, 32, 2), jnp.tanh, key=field_key)
         return NeuralODEClassifier(2, 32, 2, vector_field=field, key=key)
 
-    def loss(self, model, batch, solve, key):
+    def loss(self, model: NeuralODEClassifier, batch, solve, key):
         logits, solution = model(batch.inputs, solve, key=key)
         margins = (logits[:, 1] - logits[:, 0]) * (2 * batch.labels - 1)
         error = jnp.mean((margins < 0).astype(margins.dtype))

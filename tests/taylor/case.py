@@ -21,16 +21,6 @@ import numpy as np
 ORDER = 5
 
 
-def quick_jit(fun):
-    """`jax.jit` for programs that run once: compiling takes most of the time of these tests.
-
-    XLA's older emitter of elementwise code, and one unit of code generation instead of many, halve
-    the time to compile a small program.
-    """
-    options = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
-    return jax.jit(fun, compiler_options=options)
-
-
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One function at one point.

@@ -16,7 +16,7 @@ import taynode as tn
 from benchmarks.counting import primitives_of
 from taynode.taylor.registry import RULES
 
-from .case import Case, inexact_leaves, ORDER, quick_jit, reference_values
+from .case import Case, inexact_leaves, ORDER, reference_values
 from .make_references import all_cases, as_numbers, load
 
 
@@ -40,9 +40,7 @@ def programs():
             yield pytest.param(chunk, id=f"{family}-{i // CASES_PER_PROGRAM}")
 
 
-def engine_values(
-    cases: list[Case], order: int
-) -> dict[str, list[list[np.ndarray]] | Exception]:
+def engine_values(cases: list[Case], order: int) -> dict[str, list[list[np.ndarray]] | Exception]:
     """Derivatives 0..order of each case as the engine computes them, like `reference_values`.
 
     A case that cannot be traced has its exception instead.
@@ -58,7 +56,7 @@ def engine_values(
                 failures[case.name] = error
         return values
 
-    values = quick_jit(evaluate)([case.point for case in cases])
+    values = jax.jit(evaluate)([case.point for case in cases])
     return jtu.tree_map(np.asarray, values) | failures
 
 

@@ -10,8 +10,6 @@ from jax import lax
 
 import taynode as tn
 
-from .case import quick_jit
-
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(3, 3)) / 2
@@ -100,7 +98,7 @@ def check(examples, order):
             results.append((got, nested(field, t, y, order)))
         return results
 
-    results = quick_jit(evaluate)(jnp.array(0.1), [jnp.asarray(point) for _, point in examples])
+    results = jax.jit(evaluate)(jnp.array(0.1), [jnp.asarray(point) for _, point in examples])
     for (steps, point), (got, expected) in zip(examples, results, strict=True):
         for k, (a, b) in enumerate(zip(got, expected, strict=True), start=1):
             scale = max(1.0, float(jnp.max(jnp.abs(b))))

@@ -10,8 +10,6 @@ import pytest
 
 import taynode as tn
 
-from .case import quick_jit
-
 
 W = jr.normal(jr.key(0), (3, 3)) / 2
 Y = jnp.array([0.3, -0.5, 0.8])
@@ -44,18 +42,18 @@ def close(a, b, tolerance=1e-11):
 
 def agree(transform, *args):
     """A transformation of our derivative and of the nested one, in one program."""
-    close(*quick_jit(lambda *args: (transform(last)(*args), transform(nested)(*args)))(*args))
+    close(*jax.jit(lambda *args: (transform(last)(*args), transform(nested)(*args)))(*args))
 
 
 def test_eager_and_jit_agree_with_nested_jvp():
     agree(lambda fun: fun, Y)
-    close(last(Y), quick_jit(last)(Y))
+    close(last(Y), jax.jit(last)(Y))
 
 
 def test_vmap():
     ys = jnp.stack([Y, 2 * Y, -Y])
     agree(jax.vmap, ys)
-    close(quick_jit(jax.vmap(last))(ys)[1], quick_jit(last)(ys[1]))
+    close(jax.jit(jax.vmap(last))(ys)[1], jax.jit(last)(ys[1]))
 
 
 def test_reverse_mode():
@@ -99,7 +97,7 @@ def test_gradient_through_loops_and_branches_inside_the_field():
             state = jnp.tanh(W @ state)
         y_is_positive = bool(state[0] > 0)
         gradients = [jax.grad(penalty(f), argnums=(0, 1)) for f in (looped, unrolled)]
-        close(*quick_jit(lambda w, y, fs=gradients: [f(w, y) for f in fs])(W, y))
+        close(*jax.jit(lambda w, y, fs=gradients: [f(w, y) for f in fs])(W, y))
 
 
 def test_eval_shape():
@@ -144,7 +142,7 @@ def test_nested_use_of_the_engine():
         return nested(y, args, t, order=2)
 
     fields = second, second_nested
-    close(*quick_jit(lambda y: [tn.solution_derivatives(f, 0.3, y, W, order=3) for f in fields])(Y))
+    close(*jax.jit(lambda y: [tn.solution_derivatives(f, 0.3, y, W, order=3) for f in fields])(Y))
 
 
 def test_pytree_states_and_arguments():
@@ -157,8 +155,8 @@ def test_pytree_states_and_arguments():
 
     y = {"a": Y, "b": (Y + 1,)}
     args = {"w": W, "scale": 2.0, "name": "x"}
-    got = quick_jit(lambda y: tn.solution_derivatives(pair, 0.5, y, args, order=4))(y)
-    expected = quick_jit(lambda y: tn.solution_derivatives(flat, 0.5, y, order=4))(
+    got = jax.jit(lambda y: tn.solution_derivatives(pair, 0.5, y, args, order=4))(y)
+    expected = jax.jit(lambda y: tn.solution_derivatives(flat, 0.5, y, order=4))(
         jnp.concatenate([Y, Y + 1])
     )
     for g, e in zip(got, expected, strict=True):

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from ...registry import one_of
 from ..config import ConfigError, positive, SCALES
 from ..files import Json
-from ..paper.run import Progress
+from ..paper.run import RunsDone
 from .tables import JsonOutput, print_rows
 
 
@@ -118,7 +118,9 @@ def _run(names: list[str], options: Options) -> list[str]:
     problems = []
     title = studies[0].name if len(studies) == 1 else f"{len(studies)} studies"
     watch = None if options.json_output else ProgressPrinter(title, at_once=executor.num_processes)
-    for ended in run_studies(seeds, root, scale=options.scale, executor=executor, watch=watch):
+    for ended in run_studies(
+        seeds, root, scale=options.scale, executor=executor, on_progress=watch
+    ):
         name = ended.study.name
         if ended.error is not None:
             if not isinstance(ended.error, StudyFailed | ConfigError):
@@ -148,11 +150,11 @@ class ProgressPrinter:
     def __init__(self, name: str, at_once: int, clock: Callable[[], float] = time.monotonic):
         self.name, self.at_once, self.clock, self.start = name, at_once, clock, clock()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunsDone) -> None:
         """Print a line."""
         print(self.words(progress), file=sys.stderr)
 
-    def words(self, progress: Progress) -> str:
+    def words(self, progress: RunsDone) -> str:
         """The line: the number of runs that are done, the time left, and the last problem."""
         done, left = progress.count - progress.known, progress.total - progress.count
         words = f"{self.name}: {progress.count} of {progress.total} runs"

@@ -1,52 +1,57 @@
-"""Runs that differ in their seed alone, taken together."""
+"""Arms: runs that differ only in their seed."""
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...registry import derivative_order
-from ..config import RegularizerConfig
+from ..config import RegularizerConfig, TrainConfig
 from ..sweep.plan import EvaluationConfig, Job
+from ..sweep.results import Result
 
 
 class MissingRuns(Exception):
-    """A study lacks runs that it cannot do without: they failed. The message says which."""
+    """Runs that a study needs have failed. The message says which."""
+
+
+def defaults_of(task: str, scale: str) -> TrainConfig:
+    """The default settings of a task."""
+    from ..tasks.names import find_task
+
+    return find_task(task).defaults(scale)
 
 
 def jobs_of(
-    task: str,
+    config: TrainConfig,
     arms: Iterable[RegularizerConfig],
-    scale: str,
     seeds: Sequence[int],
     evaluations: tuple[EvaluationConfig, ...] = (),
-    measurements: tuple[str, ...] = (),
+    measurements: Callable[[RegularizerConfig, int], tuple[str, ...]] = lambda arm, seed: (),
 ) -> list[Job]:
-    """A task as it is by default, with some regularizers, for all seeds."""
-    from ..tasks.names import find_task
-
-    defaults = find_task(task).defaults(scale)
+    """Runs with some settings for all regularizers, a seed at a time."""
+    arms = list(arms)
     return [
         Job(
-            dataclasses.replace(defaults, regularizer=arm, seed=seed),
+            dataclasses.replace(config, regularizer=arm, seed=seed),
             evaluations,
-            measurements,
+            measurements(arm, seed),
         )
-        for arm in arms
         for seed in seeds
+        for arm in arms
     ]
 
 
-def is_usable(result: dict[str, Any]) -> bool:
-    """Whether a run came to an end, with finite losses."""
+def is_usable(result: Result) -> bool:
+    """Whether a run finished with finite losses."""
     losses = (result["row"].get(name, math.nan) for name in ("train_loss", "test_loss"))
     return result["state"] == "finished" and all(map(math.isfinite, losses))
 
 
-def num_unsolved(result: dict[str, Any]) -> int:
-    """How many samples could not be solved in all evaluations of a run.
+def num_unsolved(result: Result) -> int:
+    """The number of samples that the solver gave up, in all evaluations of a run.
 
-    Their NFE cannot be compared: the solver gave up.
+    The NFE of such a run cannot be compared with others.
     """
     every = result["row"], *result["evaluations"].values()
     return sum(row.get(f"{split}_num_failed", 0) for row in every for split in ("train", "test"))
@@ -57,11 +62,11 @@ class Arm(NamedTuple):
 
     order: int
     weight: float
-    results: dict[int, dict[str, Any]]
+    results: dict[int, Result]
 
     @property
     def label(self) -> str:
-        """In words."""
+        """The arm in words."""
         return f"R_{self.order}, weight {self.weight:g}" if self.order else "unregularized"
 
     def values(self, name: str, evaluation: str | None = None) -> dict[int, float]:
@@ -76,17 +81,17 @@ class Arm(NamedTuple):
         return list(self.values(name, evaluation).values())
 
     def measured(self, name: str) -> list[Any]:
-        """What was measured of its runs, of those of which it was."""
+        """A measurement, by its name, of all runs that have it."""
         return [x["measured"][name] for x in self.results.values() if name in x["measured"]]
 
 
-def arms_of(results: Sequence[dict[str, Any]], *, num_arms: int = 2) -> list[Arm]:
+def arms_of(results: Sequence[Result], *, num_arms: int = 2) -> list[Arm]:
     """Arms by order and weight. The unregularized runs come first, as order 0.
 
-    Runs that failed or have unsolved samples are left out; `notes.remarks_on` counts them. Raises
-    `MissingRuns` if no unregularized run or fewer than `num_arms` arms are left.
+    Failed runs and runs with unsolved samples are left out; `notes.remarks_on` counts them. Raises
+    `MissingRuns` if no unregularized run is left, or fewer than `num_arms` arms.
     """
-    groups: dict[tuple[int, float], dict[int, dict[str, Any]]] = {}
+    groups: dict[tuple[int, float], dict[int, Result]] = {}
     for result in results:
         settings = result["config"]["regularizer"]
         order = derivative_order(settings["name"]) or 0
@@ -102,7 +107,7 @@ def arms_of(results: Sequence[dict[str, Any]], *, num_arms: int = 2) -> list[Arm
 
 
 def paired(arms: Sequence[Arm]) -> list[Arm]:
-    """The same with those seeds only that all of them have; raises `MissingRuns` without any."""
+    """The arms with only the seeds that all of them have; raises `MissingRuns` without any."""
     common = set.intersection(*(set(arm.results) for arm in arms))
     if not common:
         raise MissingRuns("No seed has runs of all arms.")
@@ -113,7 +118,7 @@ def paired(arms: Sequence[Arm]) -> list[Arm]:
 
 
 def first_measured(arm: Arm, name: str) -> Any:
-    """What was measured of the first run of which it was."""
+    """A measurement of the first run that has it; raises `MissingRuns` without any."""
     found = arm.measured(name)
     if not found:
         raise MissingRuns(f"The runs to be drawn failed ({arm.label}).")

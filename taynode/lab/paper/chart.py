@@ -1,26 +1,25 @@
-"""What a study draws, as plain data: the same for print and for the page."""
+"""The figure of a study as plain data: the same for print and for the page."""
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
     """Points, joined or not.
 
-    - `x`, `y`: of the points; `y` may lack some, as `None`.
-    - `label`: in the legend; lines without one are not in it.
-    - `color`: which of the colors, from 0; -1 is gray, for what is only a guide.
-    - `joined`, `dots`: whether a line is drawn, and whether its points are.
-    - `x_error`, `y_error`: half lengths of error bars.
+    - `x`, `y`: the coordinates of the points; `None` for a missing point.
+    - `label`: the entry in the legend, if any.
+    - `color`: the index of the color, from 0; -1 is gray, for guides.
+    - `joined`, `dots`: whether the line and the points are drawn.
+    - `x_error`, `y_error`: half the lengths of the error bars.
     - `x_band`: half the width of a band around the line, at each point.
-    - `values`: one for each point, for its color, on the scale of the chart.
-    - `width`, `size`: of the line and of the dots, in points.
+    - `values`: a value for each point, for its color on the scale of the chart.
+    - `width`, `size`: the width of the line and the size of the dots, in points.
     """
 
-    x: Sequence[Any]
-    y: Sequence[Any]
+    x: Sequence[int | float]
+    y: Sequence[int | float | None]
     label: str = ""
     color: int = 0
     joined: bool = True
@@ -47,8 +46,8 @@ class Panel:
     """Axes with marks.
 
     - `x_log`, `y_log`: logarithmic axes.
-    - `rows`: names for the y axis, from above to below, at 0, 1, ...
-    - `y_range`: of the axis; from the marks by default.
+    - `rows`: names on the y axis, from top to bottom, at 0, 1, ...
+    - `y_range`: the range of the y axis; that of the marks by default.
     - `from_zero`: whether the x axis begins at zero.
     """
 
@@ -67,10 +66,9 @@ class Panel:
 class Chart:
     """Panels, side by side as long as there is room.
 
-    - `share_y`: whether they have one y axis.
-    - `values`: what the colors of values mean; these are on a logarithmic scale, from `low` to
-        `high`.
-    - `height`: in inches.
+    - `share_y`: whether the panels share the y axis.
+    - `values`: the name of the color scale, which is logarithmic, from `low` to `high`.
+    - `height`: the height of a panel, in inches.
     """
 
     panels: Sequence[Panel]

@@ -1,19 +1,18 @@
-"""What runs have cost, and what they were done with."""
+"""The cost of runs, and the versions they were made with."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
-from ..sweep.table import Table
+from ..sweep.results import Result
+from .study import Record
 
 
-# Of what an environment says, what numbers and times depend on.
+# The parts of an environment that numbers and times depend on.
 VERSIONS = ("python", "jax", "diffrax", "equinox", "optax")
 SECONDS = ("train_seconds", "compile_seconds")
 
 
-def effort_of(results: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """How many runs, the hours they took of a core, and versions, of which there may be several."""
+def effort_of(results: Iterable[Result]) -> Record:
+    """The number of runs, their hours on a core, and all versions they were made with."""
     unique = {result["identity"]: result for result in results}.values()
     seconds = [result["row"].get(name, 0.0) for result in unique for name in SECONDS]
     versions = {
@@ -23,13 +22,8 @@ def effort_of(results: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {"runs": len(unique), "hours": round(sum(seconds) / 3600, 2), "versions": versions}
 
 
-def effort_under(root: Path) -> dict[str, Any]:
-    """Of all runs under a root, from their table."""
-    return effort_of(Table(root / "runs").results().values())
-
-
-def in_words(effort: dict[str, Any] | None) -> str:
-    """Nothing if there are no runs."""
+def in_words(effort: Record | None) -> str:
+    """The effort in words; empty if there are no runs."""
     if not effort or not effort["runs"]:
         return ""
     many = "" if effort["runs"] == 1 else "s"

@@ -1,14 +1,14 @@
-"""Figure 12: what mean square error is paid for fewer evaluations, on PhysioNet."""
+"""Figure 12: mean square error against evaluations, on PhysioNet."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 from ..sweep.plan import Job
+from ..sweep.results import Result
 from . import r2_sweep
 from .arms import arms_of, paired
 from .chart import Chart, Panel
 from .fronts import Front, front_of, REMARK, SPLITS
-from .study import AbstractStudy, Claim, judged
+from .study import AbstractStudy, Claim, judged, Numbers
 
 
 EXTRA = 0.05
@@ -17,15 +17,15 @@ EXTRA = 0.05
 class MeanSquareError(AbstractStudy):
     """R_2 of many weights."""
 
-    name: ClassVar[str] = "fig12-mse"
-    title: ClassVar[str] = "PhysioNet: mean square error against evaluations"
-    remarks: ClassVar[tuple[str, ...]] = (REMARK,)
+    name = "fig12-mse"
+    title = "PhysioNet: mean square error against evaluations"
+    remarks = (REMARK,)
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """R_2 of many weights."""
         return r2_sweep.jobs("physionet", scale, seeds)
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """Evaluations and errors."""
         arms, name = paired(arms_of(results)), r2_sweep.evaluation_at("physionet", scale)
         return {
@@ -36,7 +36,7 @@ class MeanSquareError(AbstractStudy):
             for kind in ("mse", "loss")
         }
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
+    def chart(self, numbers: Numbers) -> Chart:
         """Both errors over evaluations."""
         marks = [
             mark
@@ -47,8 +47,8 @@ class MeanSquareError(AbstractStudy):
             [Panel(marks, x="NFE per test patient", y="increase of the mean square error, %")]
         )
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """It is as for the loss."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """The mean square error has the same trade-off as the loss."""
         found = {kind: Front(**fronts["train"]).within(EXTRA) for kind, fronts in numbers.items()}
         return [
             judged(

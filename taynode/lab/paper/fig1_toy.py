@@ -1,20 +1,22 @@
-"""Figure 1: a flow that maps z to z + z^3, as it comes out and with R_3."""
+"""Figure 1: a flow that maps z to z + z^3, without and with R_3."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+
+import numpy as np
 
 from ..config import RegularizerConfig, SolveConfig
 from ..sweep.plan import EvaluationConfig, Job
-from .arms import arms_of, first_measured, jobs_of, paired
+from ..sweep.results import Result
+from .arms import arms_of, defaults_of, first_measured, jobs_of, paired
 from .chart import Chart, Line, Panel
-from .statistics import quotients, spread
-from .study import AbstractStudy, Claim, judged
+from .statistics import percent_fewer, quotients, rounded, spread
+from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import ratio
 
 
 ARMS = {"none": RegularizerConfig(), "r3": RegularizerConfig("r3", 1e-2)}
-# The task itself is evaluated with a solver of order 3.
+# The task has an evaluation with a solver of order 3.
 FIFTH_ORDER = EvaluationConfig("dopri5", SolveConfig(rtol=1e-6, atol=1e-6))
 PATHS = "toy-paths"
 TITLES = {"none": "unregularized", "r3": "third derivative regularized"}
@@ -23,15 +25,16 @@ TITLES = {"none": "unregularized", "r3": "third derivative regularized"}
 class Toy(AbstractStudy):
     """Trajectories with the solver's steps, and the third derivative as color."""
 
-    name: ClassVar[str] = "fig1-toy"
-    title: ClassVar[str] = "The same map, learned without and with regularization"
-    num_seeds: ClassVar[int] = 5
+    name = "fig1-toy"
+    title = "The same map, learned without and with regularization"
+    num_seeds = 5
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """Both arms, for all seeds."""
-        return jobs_of("toy", ARMS.values(), scale, seeds, (FIFTH_ORDER,), (PATHS,))
+        config, measurements = defaults_of("toy", scale), lambda *_: (PATHS,)
+        return jobs_of(config, ARMS.values(), seeds, (FIFTH_ORDER,), measurements)
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """Errors and evaluations of both arms, and the paths of the first seed."""
         del scale
         return {
@@ -45,10 +48,8 @@ class Toy(AbstractStudy):
             for name, arm in zip(ARMS, paired(arms_of(results)), strict=True)
         }
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
+    def chart(self, numbers: Numbers) -> Chart:
         """Two panels with common axes and colors."""
-        import numpy as np
-
         every = np.concatenate([np.ravel(numbers[name]["paths"]["derivative"]) for name in ARMS])
         low, high = np.quantile(every[every > 0], [0.05, 0.995])
         panels = []
@@ -66,8 +67,8 @@ class Toy(AbstractStudy):
         label = "size of the third derivative"
         return Chart(panels, share_y=True, values=label, low=float(low), high=float(high))
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """The same fit, in fewer evaluations."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """The same fit with fewer evaluations."""
         plain, regular = numbers["none"], numbers["r3"]
 
         def fewer(solver: str, name: str) -> Claim:
@@ -76,7 +77,7 @@ class Toy(AbstractStudy):
                 f"It needs fewer evaluations, by a solver of order {solver}",
                 "seen in the figure",
                 f"{spread(plain[name])} and {spread(regular[name])}: "
-                f"{spread([100 * (1 - x) for x in part])} % fewer",
+                f"{spread(percent_fewer(part))} % fewer",
                 ratio("evaluations with over without", part, at_most=0.9),
                 rule="at least 10 % fewer",
             )
@@ -98,17 +99,15 @@ class Toy(AbstractStudy):
         ]
 
 
-def paths_of(directory: Path) -> dict[str, Any]:
-    """The paths that a run has drawn, with steps and third derivatives."""
-    import numpy as np
-
+def paths_of(directory: Path) -> Numbers:
+    """The paths of a run, with the solver's steps and third derivatives."""
     from ..report.samples import read_samples
 
     arrays = read_samples(directory)
-    steps = [row[np.isfinite(row)].tolist() for row in arrays["step_times"]]
-    return {
+    paths = {
         "times": arrays["path_times"].tolist(),
         "states": arrays["path_states"][..., 0].tolist(),
         "derivative": arrays["path_derivative"][2].tolist(),
-        "steps": steps,
+        "steps": [row[np.isfinite(row)].tolist() for row in arrays["step_times"]],
     }
+    return rounded(paths)

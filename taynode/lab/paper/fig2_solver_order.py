@@ -1,18 +1,18 @@
-"""Figure 2: solvers of order m take small steps on polynomials of degree m and more."""
+"""Figure 2: solvers of order m take many steps on polynomials of degree m and more."""
 
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
+from ..sweep.results import Result
 from .chart import Chart, Heat, Panel
-from .study import AbstractStudy, Claim
+from .study import AbstractStudy, Claim, Numbers
 from .verdicts import FAILS, HOLDS
 
 
 POWERS = (1, 2, 3, 4, 5, 6)
 TOLERANCE = 1.4e-8
-# By name: the order, and the tolerance. Heun's method would take all day at the other one.
+# The order and the tolerance of each solver. Heun would take all day at the smaller tolerance.
 SOLVERS = {
     "heun": (2, 1e-5),
     "fehlberg12": (2, TOLERANCE),
@@ -26,17 +26,17 @@ END = 100.0
 class SolverOrder(AbstractStudy):
     """Steps for z = 1 + t^K on [0, 100]."""
 
-    name: ClassVar[str] = "fig2-solver-order"
-    title: ClassVar[str] = "Steps rise when the degree of a trajectory reaches the solver's order"
-    num_seeds: ClassVar[int] = 0
+    name = "fig2-solver-order"
+    title = "Steps rise when the degree of a trajectory reaches the solver's order"
+    num_seeds = 0
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """Attempted steps for each solver and degree."""
         del results, scale
         return {"steps": {name: _steps(name) for name in SOLVERS}}
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
-        """The paper's heat map: by how much steps rise from one degree to the next."""
+    def chart(self, numbers: Numbers) -> Chart:
+        """The paper's heat map: the rise of the number of steps from one degree to the next."""
         steps = numbers["steps"]
         rises = zip(*(_rises(x) for x in steps.values()), strict=True)
         heat = Heat(
@@ -48,8 +48,8 @@ class SolverOrder(AbstractStudy):
         x, y = "solver and its order (heun at 1e-5)", "degree K of the trajectory"
         return Chart([Panel([heat], title, x, y)])
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """Steps are few below the order and many from there on."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """Steps are few for degrees below the order, and many for the others."""
         ratios = []
         for name, steps in numbers["steps"].items():
             order = SOLVERS[name][0]
@@ -78,6 +78,7 @@ def _steps(name: str) -> list[int]:
     import jax
     import jax.numpy as jnp
 
+    from ..._types import RealScalar
     from ...integration.initial_step import initial_step_size
     from ...registry import SOLVERS as NAMES
     from ...solve import diffeqsolve
@@ -85,7 +86,7 @@ def _steps(name: str) -> list[int]:
     tolerance = SOLVERS[name][1]
 
     @eqx.filter_jit
-    def count(power: Any) -> Any:
+    def count(power: RealScalar) -> RealScalar:
         return diffeqsolve(
             dfx.ODETerm(lambda t, y, k: k * t ** (k - 1) * jnp.ones_like(y)),
             NAMES.find(name)(),

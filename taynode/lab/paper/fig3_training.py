@@ -1,14 +1,14 @@
 """Figure 3: evaluations and error during training, without and with regularization."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 from ..sweep.plan import Job
+from ..sweep.results import Result
 from . import mnist_sweep
 from .arms import arms_of, paired
 from .chart import Chart, Line, Panel
 from .statistics import spread
-from .study import AbstractStudy, Claim, judged
+from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import number, ratio
 
 
@@ -20,15 +20,15 @@ MOST = 0.5
 class EvaluationsDuringTraining(AbstractStudy):
     """MNIST, R_3 of two weights."""
 
-    name: ClassVar[str] = "fig3-training"
-    title: ClassVar[str] = "Evaluations grow during training; with regularization they need not"
+    name = "fig3-training"
+    title = "Evaluations grow during training; with regularization they need not"
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """Unregularized, and two weights."""
         return mnist_sweep.jobs(scale, seeds, orders=(3,), weights=WEIGHTS)
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
-        """The course of each arm, by seed."""
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
+        """The history of each arm, by seed."""
         del scale
         out = {}
         for arm in paired(arms_of(results)):
@@ -39,8 +39,8 @@ class EvaluationsDuringTraining(AbstractStudy):
             }
         return out
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
-        """Evaluations and errors over epochs, a line a seed."""
+    def chart(self, numbers: Numbers) -> Chart:
+        """Evaluations and errors over epochs, a line for each seed."""
         marks: dict[str, list[Line]] = {"test_nfe": [], "train_error": []}
         for i, (label, course) in enumerate(numbers.items()):
             for j, epochs in enumerate(course["epoch"]):
@@ -53,8 +53,8 @@ class EvaluationsDuringTraining(AbstractStudy):
             ]
         )
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """Evaluations grow without, and less with regularization, at nearly the same error."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """Evaluations grow without regularization, and less with it, at nearly the same error."""
         plain = numbers["unregularized"]
         growth = [course[-1] / course[0] for course in plain["test_nfe"]]
         claims = [
@@ -69,7 +69,7 @@ class EvaluationsDuringTraining(AbstractStudy):
         for label, regular in numbers.items():
             if label == "unregularized":
                 continue
-            # After the first evaluation, which is before any training.
+            # Without the first evaluation, which precedes training.
             nfe = [
                 max(b / a for a, b in zip(x[1:], y[1:], strict=True))
                 for x, y in zip(plain["test_nfe"], regular["test_nfe"], strict=True)

@@ -1,15 +1,15 @@
-"""Figure 5: what loss is paid for fewer evaluations, on three tasks."""
+"""Figure 5: loss against evaluations, on three tasks."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 from ..sweep.plan import Job
+from ..sweep.results import Result
 from . import mnist_sweep, r2_sweep
 from .arms import arms_of
 from .chart import Chart, Line, Panel
 from .fronts import Front, front_of, REMARK, SPLITS
 from .statistics import mean
-from .study import AbstractStudy, Claim, judged
+from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import ratio
 
 
@@ -23,9 +23,9 @@ TITLES = {
 class Pareto(AbstractStudy):
     """R_2 with many weights on MNIST, PhysioNet and MINIBOONE."""
 
-    name: ClassVar[str] = "fig5-pareto"
-    title: ClassVar[str] = "Loss against evaluations, for many weights of R_2"
-    remarks: ClassVar[tuple[str, ...]] = (REMARK,)
+    name = "fig5-pareto"
+    title = "Loss against evaluations, for many weights of R_2"
+    remarks = (REMARK,)
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """The sweep on MNIST, and one for each of the other tasks."""
@@ -34,9 +34,9 @@ class Pareto(AbstractStudy):
             job for task in r2_sweep.WEIGHTS for job in r2_sweep.jobs(task, scale, seeds)
         ]
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """Evaluations, and the loss on training and on test data."""
-        # All at the same tolerance, that of the paper.
+        # All tasks at the tolerance of the paper.
         on_mnist = None if scale == "smoke" else mnist_sweep.EVALUATIONS[-1].name
         evaluations = {
             "mnist": on_mnist,
@@ -51,7 +51,7 @@ class Pareto(AbstractStudy):
             }
         return out
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
+    def chart(self, numbers: Numbers) -> Chart:
         """A panel for each task."""
         panels = []
         for task, fronts in numbers.items():
@@ -64,8 +64,8 @@ class Pareto(AbstractStudy):
             )
         return Chart(panels)
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """How many evaluations can be saved for a little loss."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """The evaluations that a little loss saves."""
         claims = []
         for task, fronts in numbers.items():
             words = [

@@ -1,9 +1,10 @@
-"""Figure 6: which order to regularize for which order of solver."""
+"""Figure 6: the best order of the penalty for each order of the solver."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 from ..sweep.plan import Job
+from ..sweep.results import Result
 from . import mnist_sweep
 from .arms import Arm, arms_of
 from .chart import Chart, Panel
@@ -11,12 +12,12 @@ from .fronts import Front, front_of
 from .mnist_sweep import ADAPTIVE_ORDER, SOLVERS
 from .selection import chosen_on_other_seeds
 from .statistics import mean, spread
-from .study import AbstractStudy, Claim, judged
+from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import ratio
 
 
-# Several evaluations, of which the first one that was made counts. Dopri5 needs hardly any steps at
-# the larger tolerance, so there is nothing to be told apart.
+# The evaluations of each panel; the first one that was made counts. Dopri5 takes so few steps at
+# the larger tolerance that orders hardly differ.
 PANELS = {
     **{f"order {order}": (f"{name} 1e-05",) for order, name in SOLVERS.items()},
     "order 5": (f"{SOLVERS[5]} 1.4e-08", f"{SOLVERS[5]} 1e-05"),
@@ -27,9 +28,9 @@ PANELS = {
 class OrderOfRegularization(AbstractStudy):
     """MNIST, R_2 to R_5, and solvers of orders 2 to 5 and of adaptive order."""
 
-    name: ClassVar[str] = "fig6-order-of-regularization"
-    title: ClassVar[str] = "Loss against evaluations, by order of the penalty and of the solver"
-    remarks: ClassVar[tuple[str, ...]] = (
+    name = "fig6-order-of-regularization"
+    title = "Loss against evaluations, by order of the penalty and of the solver"
+    remarks = (
         "A front takes the best of eight weights at each loss, by the same runs that are shown; "
         "all orders have eight",
     )
@@ -38,8 +39,8 @@ class OrderOfRegularization(AbstractStudy):
         """The whole sweep."""
         return mnist_sweep.jobs(scale, seeds)
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
-        """For each solver, which evaluation it was, and by order losses and evaluations."""
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
+        """For each solver, the name of the evaluation, and a front for each order."""
         del scale
         arms = arms_of(results)
         return {
@@ -55,77 +56,76 @@ class OrderOfRegularization(AbstractStudy):
             for panel, name in evaluations_of(arms).items()
         }
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
+    def chart(self, numbers: Numbers) -> Chart:
         """A panel for each solver, a line for each order of the penalty."""
         return Chart(
             [
                 Panel(
                     [
                         mark
-                        for i, (order, front) in enumerate(told["fronts"].items())
+                        for i, (order, front) in enumerate(panel["fronts"].items())
                         for mark in Front(**front).marks(f"R_{order}", i + 1, crosses=False)
                     ],
-                    title_of(panel, told["evaluation"]),
+                    title_of(name, panel["evaluation"]),
                     "NFE per test sample",
                     "increase of the training loss, %",
                     x_log=True,
                 )
-                for panel, told in numbers.items()
+                for name, panel in numbers.items()
             ],
             share_y=True,
             height=3.2,
         )
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """What the caption says of each panel, and of high orders."""
-        areas = {panel: Areas.of(told) for panel, told in numbers.items()}
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """The claims of the caption on each panel, and on high orders."""
+        areas = {name: Areas.of(panel) for name, panel in numbers.items()}
         none = Areas({}, 0.02)
         return [
-            _best(areas.get("order 2", none), "order 2", "2", "the best tradeoff"),
-            _best(
-                areas.get("order 3", none),
-                "order 3",
-                "3",
-                "the best tradeoff, but the difference is small",
-            ),
-            _best(areas.get("order 4", none), "order 4", "4", ""),
+            *(_best(areas.get(f"order {k}", none), k, paper) for k, paper in BEST.items()),
             _none_is_best(areas.get("order 5", none)),
             _higher_is_better(areas.get("adaptive order", none)),
             _high_orders(areas),
         ]
 
 
+# The claims of the paper, which has no solver of order 4.
+BEST = {
+    "2": "the best tradeoff",
+    "3": "the best tradeoff, but the difference is small",
+    "4": "",
+}
 TOO_FEW = "too few orders or solvers at this scale"
 
 
 class Areas(NamedTuple):
-    """Areas under the fronts of a solver, `[order][seed]`, and what difference cannot be told."""
+    """Areas under the fronts of a solver, `[order][seed]`, and their resolution."""
 
     by_order: dict[str, dict[str, float]]
     resolution: float
 
     @classmethod
-    def of(cls, told: dict[str, Any]) -> "Areas":
-        """Up to the loss that all orders come to: beyond it there is nothing to compare."""
-        fronts = {order: Front(**front) for order, front in told["fronts"].items()}
+    def of(cls, panel: Numbers) -> "Areas":
+        """The areas up to the largest loss that all orders reach."""
+        fronts = {order: Front(**front) for order, front in panel["fronts"].items()}
         reach = min(0.5, max(0.01, min(front.reach() for front in fronts.values())))
         fewest = min(x for front in fronts.values() for nfe in front.nfe for x in nfe.values())
         return cls(
             {order: front.area(reach) for order, front in fronts.items()},
-            mnist_sweep.half_a_step(told["evaluation"], fewest),
+            mnist_sweep.half_a_step(panel["evaluation"], fewest),
         )
 
     def relative(self, order: str, to: str) -> list[float]:
-        """The area of an order in that of another, for each seed that has both."""
+        """The area of an order over that of another, for each seed that has both."""
         above, below = self.by_order[order], self.by_order[to]
         return [above[seed] / below[seed] for seed in above if seed in below]
 
     def seeds(self) -> list[str]:
-        """Those that have runs of all orders."""
+        """The seeds that have runs of all orders."""
         return sorted(set.intersection(*(set(x) for x in self.by_order.values())))
 
     def to_best_rival(self, order: str, rivals: Sequence[str]) -> list[float]:
-        """The area of an order in that of its best rival, which is chosen on the other seeds."""
+        """The area of an order over that of its best rival, which is chosen on the other seeds."""
 
         def best(seeds: list[str]) -> str:
             return min(rivals, key=lambda k: mean(self.by_order[k][seed] for seed in seeds))
@@ -136,13 +136,13 @@ class Areas(NamedTuple):
         ]
 
 
-def _best(areas: Areas, panel: str, order: str, paper: str) -> Claim:
+def _best(areas: Areas, order: str, paper: str) -> Claim:
     """Whether all other orders have more area under their fronts."""
     rivals = [k for k in areas.by_order if k != order] if order in areas.by_order else []
     others = {k: areas.relative(k, order) for k in rivals}
     words = [f"R_{k} {spread(x)}" for k, x in others.items()] or [TOO_FEW]
     return judged(
-        f"For a solver of {panel}, R_{order} gives the best trade-off",
+        f"For a solver of order {order}, R_{order} gives the best trade-off",
         paper,
         f"area under the front, relative to that of R_{order}: {', '.join(words)}",
         *(
@@ -188,7 +188,7 @@ def _higher_is_better(areas: Areas) -> Claim:
 
 
 def _high_orders(areas: dict[str, Areas]) -> Claim:
-    """How much less area orders above 3 have than the better of R_2 and R_3."""
+    """Whether orders above 3 have much less area than the better of R_2 and R_3."""
     found: dict[str, list[float]] = {}
     for panel, of_panel in areas.items():
         # The paper has no solver of order 4.
@@ -210,7 +210,7 @@ def _high_orders(areas: dict[str, Areas]) -> Claim:
 
 
 def evaluations_of(arms: Sequence[Arm]) -> dict[str, str]:
-    """By panel, the first of its evaluations that was made, if any."""
+    """For each panel, the first of its evaluations that was made, if any."""
     known = {name for arm in arms for x in arm.results.values() for name in x["evaluations"]}
     return {
         panel: made[0]
@@ -220,6 +220,6 @@ def evaluations_of(arms: Sequence[Arm]) -> dict[str, str]:
 
 
 def title_of(panel: str, evaluation: str) -> str:
-    """What is counted in a panel."""
+    """The title of a panel: the solver and its tolerance."""
     solver, _, tolerance = evaluation.partition(" ")
     return f"{panel}: {solver.replace('_', '-')}, {tolerance.replace('e-0', 'e-')}"

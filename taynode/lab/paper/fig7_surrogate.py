@@ -1,10 +1,11 @@
-"""Figure 7: whether R_K tells how many evaluations a solver of order K needs."""
+"""Figure 7: R_K as a surrogate of the evaluations that a solver of order K needs."""
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ..sweep.plan import Job
+from ..sweep.results import Result
 from . import mnist_sweep
 from .arms import Arm, arms_of
 from .chart import Chart, Line, Panel
@@ -12,28 +13,30 @@ from .fig6_orders import evaluations_of, title_of
 from .mnist_sweep import SOLVERS
 from .selection import choices_in_words, chosen_on_other_seeds
 from .statistics import mean, rank_correlation, spread
-from .study import AbstractStudy, Claim, judged
+from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import number, ratio
 
 
-# More training loss than that is too much.
+# A larger increase of the training loss is too much.
 MOST = 0.5
+# Columns by name, with an entry for each run; numbers, but seeds are integers.
+Points: TypeAlias = dict[str, list[Any]]
 
 
 class Surrogate(AbstractStudy):
     """MNIST: the penalty of each run against the evaluations of a solver."""
 
-    name: ClassVar[str] = "fig7-surrogate"
-    title: ClassVar[str] = "R_K and the number of evaluations"
+    name = "fig7-surrogate"
+    title = "R_K and the number of evaluations"
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """The whole sweep."""
         return mnist_sweep.jobs(scale, seeds)
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
-        """For each solver, evaluations of all runs that regularize an order, by that order.
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
+        """For each solver and order, the penalties and evaluations of all runs with that order.
 
-        The unregularized runs are there, too, with those penalties that are known of them.
+        The unregularized runs are among them, if the penalty of that order is known.
         """
         del scale
         arms = arms_of(results)
@@ -56,40 +59,38 @@ class Surrogate(AbstractStudy):
             if f"order {solver}" in made
         }
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
+    def chart(self, numbers: Numbers) -> Chart:
         """A panel for each solver, a color for each order that is regularized."""
         return Chart(
             [
                 Panel(
                     [
                         Line(points["penalty"], points["nfe"], f"R_{order}", i + 1, joined=False)
-                        for i, (order, points) in enumerate(told["orders"].items())
+                        for i, (order, points) in enumerate(panel["orders"].items())
                     ],
-                    title_of(f"order {solver}", told["evaluation"]),
+                    title_of(f"order {solver}", panel["evaluation"]),
                     "R_K of the run",
                     "NFE per test sample",
                     x_log=True,
                     y_log=True,
                 )
-                for solver, told in numbers.items()
+                for solver, panel in numbers.items()
             ],
             height=3.2,
         )
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """Evaluations rise with R_K; the fewest come from the solver's own order."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """Evaluations rise with R_K, and are fewest for the order of the solver."""
         return [claim for solver in numbers for claim in _claims(solver, numbers[solver])]
 
 
-def _points(
-    arms: Sequence[Arm], order: int, evaluation: str, plain: dict[int, float]
-) -> dict[str, list[Any]]:
-    """One for each run."""
+def _points(arms: Sequence[Arm], order: int, evaluation: str, plain: dict[int, float]) -> Points:
+    """A point for each run."""
     names = "penalty", "nfe", "weight", "extra_loss", "seed"
-    points: dict[str, list[Any]] = {name: [] for name in names}
+    points: Points = {name: [] for name in names}
     for arm in arms:
         for seed, result in arm.results.items():
-            # What is penalized, or the same of a run in which nothing is.
+            # An unregularized run has the same number under another name, for some orders.
             penalty = result["row"].get("penalty" if arm.order else f"r{order}")
             if penalty is None:
                 continue
@@ -102,22 +103,22 @@ def _points(
     return points
 
 
-def _claims(solver: str, told: dict[str, Any]) -> list[Claim]:
-    orders = told["orders"]
+def _claims(solver: str, panel: Numbers) -> list[Claim]:
+    orders = panel["orders"]
     rho = {k: _correlations(x) for k, x in orders.items()}
     least = {k: fewest for k, x in orders.items() if (fewest := _least(x)).nfe}
     own = least.get(solver, Least({}, {}))
-    # The evaluations that other orders need, relative to those of the own one.
+    # The evaluations with other orders over those with the order of the solver.
     others = {
         k: [x.nfe[seed] / own.nfe[seed] for seed in own.nfe if seed in x.nfe]
         for k, x in least.items()
         if k != solver
     }
-    resolution = mnist_sweep.half_a_step(told["evaluation"], min(own.nfe.values(), default=1.0))
+    resolution = mnist_sweep.half_a_step(panel["evaluation"], min(own.nfe.values(), default=1.0))
     # The paper has no solver of order 4.
     is_ours = solver == "4"
     at_floor = [
-        f"{_at_floor(x, told['evaluation'])} of {len(set(x['weight']))} for R_{k}"
+        f"{_at_floor(x, panel['evaluation'])} of {len(set(x['weight']))} for R_{k}"
         for k, x in orders.items()
     ]
     on_own = rho.get(solver, [])
@@ -158,8 +159,8 @@ def _claims(solver: str, told: dict[str, Any]) -> list[Claim]:
     ]
 
 
-def _correlations(points: dict[str, list[Any]]) -> list[float]:
-    """Of penalty and evaluations over weights, for each seed."""
+def _correlations(points: Points) -> list[float]:
+    """The rank correlation of penalty and evaluations over weights, for each seed."""
     by_seed: dict[int, list[tuple[float, float]]] = {}
     both = zip(points["penalty"], points["nfe"], strict=True)
     for seed, pair in zip(points["seed"], both, strict=True):
@@ -167,7 +168,7 @@ def _correlations(points: dict[str, list[Any]]) -> list[float]:
     return [rank_correlation(*map(list, zip(*pairs, strict=True))) for pairs in by_seed.values()]
 
 
-def _by_weight(points: dict[str, list[Any]], name: str) -> dict[float, dict[int, float]]:
+def _by_weight(points: Points, name: str) -> dict[float, dict[int, float]]:
     out: dict[float, dict[int, float]] = {}
     for weight, seed, value in zip(points["weight"], points["seed"], points[name], strict=True):
         out.setdefault(weight, {})[seed] = value
@@ -175,18 +176,18 @@ def _by_weight(points: dict[str, list[Any]], name: str) -> dict[float, dict[int,
 
 
 class Least(NamedTuple):
-    """By seed: the weight that needs the fewest evaluations on the other seeds, and what it needs.
+    """The weight with the fewest evaluations on the other seeds, by seed.
 
-    - `weights`: those that were chosen.
-    - `nfe`: the evaluations of the seed itself.
+    - `weights`: the weight that was chosen.
+    - `nfe`: its evaluations on the seed itself.
     """
 
     weights: dict[int, float]
     nfe: dict[int, float]
 
 
-def _least(points: dict[str, list[Any]]) -> Least:
-    """Of the weights whose models are still good on the other seeds, on average."""
+def _least(points: Points) -> Least:
+    """A choice among the weights whose mean loss on the other seeds is acceptable."""
     nfe, extra = (_by_weight(points, name) for name in ("nfe", "extra_loss"))
 
     def best(seeds: list[int]) -> float | None:
@@ -199,8 +200,8 @@ def _least(points: dict[str, list[Any]]) -> Least:
     return Least(known, {seed: nfe[w][seed] for seed, w in known.items()})
 
 
-def _at_floor(points: dict[str, list[Any]], evaluation: str) -> int:
-    """How many weights need less than a step more than the best one: they cannot be told apart."""
+def _at_floor(points: Points, evaluation: str) -> int:
+    """The number of weights within a step of the fewest evaluations, which hardly differ."""
     nfe = [mean(x.values()) for x in _by_weight(points, "nfe").values()]
     step = mnist_sweep.STEP[evaluation.partition(" ")[0]]
     return sum(x < min(nfe) + step for x in nfe)

@@ -1,15 +1,17 @@
-"""Figure 8a: whether solvers keep what their tolerances promise on regularized dynamics."""
+"""Figure 8a: the errors of solves against their tolerances, on regularized dynamics."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+
+import numpy as np
 
 from ..sweep.plan import Job
+from ..sweep.results import Result
 from . import mnist_sweep
 from .arms import arms_of, paired
 from .chart import Chart, Line, Panel
-from .statistics import in_range, quotients, spread
-from .study import AbstractStudy, Claim, judged
+from .statistics import differences, in_range, quotients, spread
+from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import number, ratio
 
 
@@ -21,15 +23,15 @@ NUM_SAMPLES = 20
 class Calibration(AbstractStudy):
     """MNIST: errors of Dopri5, trained with R_3, trained without, and untrained."""
 
-    name: ClassVar[str] = "fig8a-calibration"
-    title: ClassVar[str] = "Error of the solution against the requested tolerance"
+    name = "fig8a-calibration"
+    title = "Error of the solution against the requested tolerance"
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """The runs of the sweep whose errors are measured."""
         every = mnist_sweep.jobs(scale, seeds)
         return [job for job in every if mnist_sweep.CALIBRATION in job.measurements]
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """Errors by arm, `[seed][tolerance]`, and the slope of each on logarithmic axes."""
         del scale
         errors: dict[str, list[list[float]]] = {"untrained": []}
@@ -41,7 +43,7 @@ class Calibration(AbstractStudy):
         slopes = {label: [_slope(row) for row in rows] for label, rows in errors.items()}
         return {"tolerances": list(TOLERANCES), "errors": errors, "slopes": slopes}
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
+    def chart(self, numbers: Numbers) -> Chart:
         """Errors over tolerances, a line a seed."""
         tolerances = numbers["tolerances"]
         marks = [Line(tolerances, tolerances, "error = tolerance", -1)]
@@ -50,19 +52,18 @@ class Calibration(AbstractStudy):
         x, y = "tolerance", "error of the solution"
         return Chart([Panel(marks, x=x, y=y, x_log=True, y_log=True)], height=4.0)
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """Regularized dynamics are solved as faithfully as any."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """Regularized dynamics are solved as accurately as others."""
         slopes, tolerances = numbers["slopes"], numbers["tolerances"]
-        # How much worse than asked for it gets at any tolerance, for each seed.
+        # The largest error over its tolerance, for each seed.
         worst = {
             label: [max(quotients(errors, tolerances)) for errors in rows]
             for label, rows in numbers["errors"].items()
         }
         regular = next(label for label in slopes if label.startswith("R_"))
-        # A solver that does better than asked for is not too sure of itself.
+        # Errors below the tolerance on random dynamics do not lower the threshold.
         beyond = [a / max(1.0, b) for a, b in zip(worst[regular], worst["untrained"], strict=True)]
-        pairs = zip(slopes[regular], slopes["untrained"], strict=True)
-        apart = [a - b for a, b in pairs]
+        apart = differences(slopes[regular], slopes["untrained"])
         return [
             judged(
                 "Regularization does not make the solver overconfident",
@@ -84,18 +85,18 @@ class Calibration(AbstractStudy):
 
 
 def _slope(errors: Sequence[float]) -> float:
-    import numpy as np
-
     return float(np.polyfit(np.log10(TOLERANCES), np.log10(errors), 1)[0])
 
 
 def errors_of(directory: Path) -> dict[str, list[float]]:
-    """The errors of a run's model, and of one that is not trained."""
+    """The errors of the model of a run, and of an untrained one."""
     import equinox as eqx
     import jax
     import jax.numpy as jnp
     import jax.tree_util as jtu
+    from jaxtyping import Array, Float
 
+    from ..._types import RealScalar, VectorField
     from ..config import SolveConfig
     from ..report.paths import initial_state_of
     from ..training.build import make_solve
@@ -107,7 +108,7 @@ def errors_of(directory: Path) -> dict[str, list[float]]:
     y0 = initial_state_of(run.task, run.model, batch)
 
     @eqx.filter_jit
-    def ends(field: Any, tolerance: Any) -> Any:
+    def ends(field: VectorField, tolerance: RealScalar) -> Float[Array, "samples dim"]:
         config = SolveConfig(max_steps=4096)
         solve = eqx.tree_at(
             lambda solve: (solve.stepsize_controller.rtol, solve.stepsize_controller.atol),
@@ -116,10 +117,10 @@ def errors_of(directory: Path) -> dict[str, list[float]]:
         )
         return jax.vmap(lambda y: solve(field, y).ys[-1])(y0)
 
-    def errors(field: Any) -> list[float]:
+    def errors(field: VectorField) -> list[float]:
         exact = ends(field, jnp.asarray(EXACT))
         distances = (ends(field, jnp.asarray(x)) - exact for x in TOLERANCES)
-        # Never quite zero: logarithms are taken of them.
+        # Logarithms are taken of them, so none is zero.
         return [max(float(jnp.sqrt(jnp.mean(x**2))), EXACT**2) for x in distances]
 
     first = run.task.model(Keys(run.config.seed).model)

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+
+import numpy as np
 
 from ..config import RegularizerConfig, SolveConfig
 from ..sweep.plan import EvaluationConfig, Job
-from .arms import arms_of, first_measured, jobs_of, paired
+from ..sweep.results import Result
+from .arms import arms_of, defaults_of, first_measured, jobs_of, paired
 from .chart import Chart, Line, Panel
-from .statistics import in_range, quotients, spread
-from .study import AbstractStudy, Claim, judged
+from .statistics import in_range, percent_fewer, quotients, rounded, spread
+from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import ratio
 
 
@@ -18,23 +20,24 @@ ARMS = {"none": RegularizerConfig(), "r6": RegularizerConfig("r6", 1e-8)}
 TITLES = {"none": "unregularized", "r6": "sixth derivative regularized"}
 POLYNOMIALS = "taylor-polynomials"
 FIFTH_ORDER = EvaluationConfig("dopri5", SolveConfig(rtol=1.4e-8, atol=1.4e-8), "float64", 200)
-# One of the trajectories that go farthest, and where it is expanded.
+# A trajectory that goes far, and the indices of the times at which it is expanded.
 START, NUM_TIMES, POINTS = 3.0, 201, (50, 100, 150)
 
 
 class TaylorPolynomials(AbstractStudy):
     """The toy problem, and polynomials of order 6 at some points of a trajectory."""
 
-    name: ClassVar[str] = "fig9-taylor"
-    title: ClassVar[str] = "Regularized trajectories are nearly polynomials"
-    num_seeds: ClassVar[int] = 5
+    name = "fig9-taylor"
+    title = "Regularized trajectories are nearly polynomials"
+    num_seeds = 5
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """Both arms, for all seeds."""
-        return jobs_of("toy", ARMS.values(), scale, seeds, (FIFTH_ORDER,), (POLYNOMIALS,))
+        config, measurements = defaults_of("toy", scale), lambda *_: (POLYNOMIALS,)
+        return jobs_of(config, ARMS.values(), seeds, (FIFTH_ORDER,), measurements)
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
-        """Fits, evaluations, and what is drawn of the first seed."""
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
+        """Fits and evaluations, and the trajectory and polynomials of the first seed."""
         del scale
         return {
             name: {
@@ -46,7 +49,7 @@ class TaylorPolynomials(AbstractStudy):
             for name, arm in zip(ARMS, paired(arms_of(results)), strict=True)
         }
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
+    def chart(self, numbers: Numbers) -> Chart:
         """The trajectory as a line, the polynomials over it."""
         panels = []
         for name in ARMS:
@@ -63,11 +66,11 @@ class TaylorPolynomials(AbstractStudy):
             panels.append(Panel(marks, title, "time", "" if panels else "z", y_range=bounds))
         return Chart(panels)
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """Better approximated, in fewer evaluations of a solver of order 5."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """Polynomials fit better, and a solver of order 5 needs fewer evaluations."""
         plain, regular = (numbers[name] for name in ARMS)
         nfe, fit = (quotients(regular[name], plain[name]) for name in ("nfe", "mse"))
-        fewer = spread([100 * (1 - x) for x in nfe])
+        fewer = spread(percent_fewer(nfe))
         misfits = [numbers[name]["misfit"] for name in ARMS]
         part = quotients(*misfits[::-1]) if len(misfits[0]) == len(misfits[1]) else []
         return [
@@ -92,20 +95,17 @@ class TaylorPolynomials(AbstractStudy):
         ]
 
 
-def _misfit(drawn: dict[str, Any]) -> float:
-    """How far polynomials are from the trajectory, on average, as a share of its range."""
-    import numpy as np
-
+def _misfit(drawn: Numbers) -> float:
+    """The mean distance of the polynomials from the trajectory, as a share of its range."""
     states = np.asarray(drawn["states"])
     distances = [np.abs(np.asarray(piece["values"]) - states) for piece in drawn["pieces"]]
     return float(np.mean(distances) / np.ptp(states))
 
 
-def expansions_of(directory: Path) -> dict[str, Any]:
+def expansions_of(directory: Path) -> Numbers:
     """A trajectory of a run's model, and Taylor polynomials at some of its points."""
     import diffrax as dfx
     import jax.numpy as jnp
-    import numpy as np
 
     from ...models import Solve
     from ...taylor import taylor_coefficients
@@ -127,4 +127,4 @@ def expansions_of(directory: Path) -> dict[str, Any]:
                 "values": np.asarray(values).tolist(),
             }
         )
-    return {"times": times.tolist(), "states": states[:, 0].tolist(), "pieces": pieces}
+    return rounded({"times": times.tolist(), "states": states[:, 0].tolist(), "pieces": pieces})

@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from .arms import Arm
 from .chart import Line
 from .selection import chosen_on_other_seeds, Saving
 from .statistics import deviation, mean
+from .study import Numbers
 
 
 NUM_LEVELS = 51
@@ -15,7 +15,7 @@ REMARK = (
     "The fronts that are drawn take the best weight at each loss, by the same runs; claims choose "
     "weights on other seeds"
 )
-# In words.
+# The splits in words.
 SPLITS = {"train": "training", "test": "test"}
 
 
@@ -24,8 +24,8 @@ class Front:
     """Evaluations and losses of all weights, the unregularized runs first.
 
     - `weights`: in increasing order, 0 for none.
-    - `nfe`, `loss`: for each weight, by seed; runs that failed are not there. Seeds are words, as
-        they are in files.
+    - `nfe`, `loss`: for each weight, by seed; failed runs are missing. Seeds are strings, as they
+        are keys of JSON objects.
     """
 
     weights: list[float]
@@ -33,7 +33,7 @@ class Front:
     loss: list[dict[str, float]]
 
     def extra(self) -> list[dict[str, float]]:
-        """How much more than the unregularized run of its seed each run loses, as a share of it."""
+        """The increase of the loss over the unregularized run of the seed, as a share of it."""
         plain = self.loss[0]
         return [
             {
@@ -45,14 +45,14 @@ class Front:
         ]
 
     def reach(self) -> float:
-        """The most that any weight loses, as a mean over seeds."""
+        """The largest increase of the loss for any weight, as a mean over seeds."""
         return max(mean(x.values()) for x in self.extra() if x)
 
     def marks(self, label: str, color: int, *, crosses: bool = True) -> list[Line]:
-        """The front with a band, and the weights it is made of as dots: evaluations and percent.
+        """The front as a line with a band, and the weights as dots: evaluations and percent.
 
-        The front is the fewest evaluations for at most so much more loss, by the best weight of
-        each seed, as a mean over seeds. The band and the crosses of dots are standard deviations.
+        The front is the fewest evaluations within a loss, by the best weight of each seed, as a
+        mean over seeds. The band and the error bars are standard deviations.
         """
         known = [(nfe, extra) for nfe, extra in zip(self.nfe, self.extra(), strict=True) if extra]
         nfe = [[nfe[seed] for seed in extra] for nfe, extra in known]
@@ -67,7 +67,7 @@ class Front:
             x_error=[deviation(x) for x in nfe] if crosses else (),
             y_error=[deviation(x) for x in percent] if crosses else (),
         )
-        # From what there is without regularization.
+        # The front begins at the unregularized runs.
         fewest = [[self.nfe[0][seed] for seed in self._seeds()], *fewest]
         front = Line(
             [mean(x) for x in fewest],
@@ -80,14 +80,14 @@ class Front:
         return [front, dots]
 
     def within(self, extra: float) -> Saving:
-        """What the best weight for at most so much more loss saves, on seeds it was not chosen by.
+        """The saving by the best weight that raises the loss by at most the share `extra`.
 
-        For each seed, the weight is the one with the fewest evaluations among those whose mean loss
-        over the other seeds is within the bound.
+        For each seed, the weight is chosen on the other seeds: it has the fewest evaluations among
+        the weights whose mean loss there is within the bound.
         """
         seeds = self._seeds()
         chosen = chosen_on_other_seeds(seeds, lambda others: self._best(others, extra))
-        # A run of the seed itself may be missing.
+        # The run of the seed itself may have failed.
         known = {seed: i for seed, i in chosen.items() if seed in self.loss[i]}
         return Saving(
             {seed: self.weights[i] for seed, i in known.items()},
@@ -96,7 +96,7 @@ class Front:
         )
 
     def _best(self, seeds: Sequence[str], extra: float) -> int:
-        """The index of the weight with the fewest evaluations within a loss, over some seeds."""
+        """The index of the weight with the fewest evaluations within a loss, on some seeds."""
 
         def over_seeds(i: int) -> tuple[float, float]:
             known = [seed for seed in seeds if seed in self.loss[i]]
@@ -105,16 +105,16 @@ class Front:
             return mean(self.nfe[i][seed] / self.nfe[0][seed] for seed in known), more
 
         both = {i: over_seeds(i) for i in range(len(self.weights))}
-        # Without regularization there is no more loss; comparisons with NaN are false.
+        # The unregularized runs are always within the bound. Comparisons with NaN are false.
         return min((i for i, (_, more) in both.items() if more <= extra), key=lambda i: both[i][0])
 
     def area(self, reach: float = 0.5) -> dict[str, float]:
         """The mean evaluations along the front, relative to the unregularized ones, by seed.
 
         The front goes up to a loss that is larger than the unregularized one by the share `reach`.
-        At each loss the best weight counts, which is found on the same runs; so areas are for
-        comparisons of fronts with equally many weights. Lower is better. Seeds without regularized
-        runs have none.
+        At each loss the best weight counts, which is found on the same runs. So areas of fronts can
+        be compared only if they have equally many weights. Lower is better. Seeds without
+        regularized runs are left out.
         """
         return {
             seed: mean(self._least(seed, level) for level in _levels(reach)) / self.nfe[0][seed]
@@ -125,11 +125,11 @@ class Front:
         return [seed for seed in self.loss[0] if any(seed in loss for loss in self.loss[1:])]
 
     def _least(self, seed: str, level: float) -> float:
-        """The fewest evaluations of a run with that seed that loses at most so much more."""
+        """The fewest evaluations of a run of a seed whose loss is at most `level` larger."""
         return min(
             nfe[seed]
             for nfe, extra in zip(self.nfe, self.extra(), strict=True)
-            # As much is at most, whatever is rounded.
+            # A run is within its own increase of the loss, in spite of rounding.
             if seed in extra and extra[seed] <= level + 1e-12
         )
 
@@ -140,8 +140,8 @@ def _levels(reach: float) -> list[float]:
 
 def front_of(
     arms: Sequence[Arm], *, loss: str = "train_loss", evaluation: str | None = None
-) -> dict[str, Any]:
-    """The front of some arms, as plain data."""
+) -> Numbers:
+    """The front of some arms, as values of JSON."""
 
     def by_word(values: dict[int, float]) -> dict[str, float]:
         return {str(seed): value for seed, value in values.items()}

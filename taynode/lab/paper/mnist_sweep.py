@@ -1,24 +1,25 @@
-"""Many runs on MNIST that differ in what is regularized and how much; most figures use them."""
+"""Runs on MNIST with many orders and weights of the penalty; most figures use them."""
 
 import dataclasses
 from collections.abc import Sequence
 
 from ..config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
 from ..sweep.plan import EvaluationConfig, Job
+from .arms import defaults_of, jobs_of
 
 
 ORDERS = (2, 3, 4, 5)
-# Of R_2; for each further order, a tenth, since derivatives grow that much.
+# The weights of R_2. Each further order has a tenth of them, since derivatives grow about as much.
 WEIGHTS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0, 10.0)
 NUM_IMAGES, NUM_EPOCHS = 10_000, 24
-# Measured of the unregularized runs, and of those with R_3 and this weight of R_2.
+# The calibration is measured of the unregularized runs, and of those of this order and weight.
 CALIBRATION = "calibration"
 CALIBRATED = (3, 1e-2)
 
-# By order: a solver whose tableau is right. The last one chooses its order as it goes.
+# Solvers by their order. Adams adapts its order.
 SOLVERS = {2: "heun", 3: "bosh3", 4: "owren_zennaro4", 5: "dopri5"}
 ADAPTIVE_ORDER = "adams"
-# Evaluations a step: what a count is made of, so that less of a difference means nothing.
+# Evaluations per step. Smaller differences of counts mean nothing.
 STEP = {"heun": 2, "bosh3": 3, "owren_zennaro4": 5, "dopri5": 6, ADAPTIVE_ORDER: 2}
 
 
@@ -35,10 +36,8 @@ EVALUATIONS = (
 
 
 def config(scale: str) -> TrainConfig:
-    """What all runs share."""
-    from ..tasks.names import find_task
-
-    defaults = find_task("mnist").defaults(scale)
+    """The settings that all runs share."""
+    defaults = defaults_of("mnist", scale)
     if scale == "laptop":
         # The model learns slowly: the task's own 12 epochs leave more loss than any weight adds.
         return dataclasses.replace(
@@ -59,12 +58,12 @@ def half_a_step(evaluation: str, nfe: float) -> float:
 
 
 def weight_of(order: int, weight: float) -> float:
-    """The weight of R_K that goes with one of R_2."""
+    """The weight of R_K that corresponds to a weight of R_2."""
     return float(f"{weight * 10.0 ** (2 - order):.6g}")
 
 
 def regularized(order: int, weight: float) -> RegularizerConfig:
-    """By the weight of R_2. Each image has a time of its own: one for all is much noisier."""
+    """R_K, by the weight of R_2. Each image has a time of its own, which is much less noisy."""
     return RegularizerConfig(f"r{order}", weight_of(order, weight))
 
 
@@ -78,17 +77,8 @@ def jobs(
     """Unregularized, and all orders with all weights; fewer at `smoke`."""
     if scale == "smoke":
         orders, weights = orders[:2], (CALIBRATED[1],)
-    arms = [RegularizerConfig()]
-    arms += [regularized(k, w) for k in orders for w in weights]
+    arms = [RegularizerConfig(), *(regularized(k, w) for k in orders for w in weights)]
     calibrated = arms[0], regularized(*CALIBRATED)
     evaluations = EVALUATIONS if scale != "smoke" else EVALUATIONS[1:4:2]
-    shared = config(scale)
-    return [
-        Job(
-            dataclasses.replace(shared, regularizer=arm, seed=seed),
-            evaluations,
-            (CALIBRATION,) if arm in calibrated else (),
-        )
-        for seed in seeds
-        for arm in arms
-    ]
+    measurements = lambda arm, seed: (CALIBRATION,) if arm in calibrated else ()
+    return jobs_of(config(scale), arms, seeds, evaluations, measurements)

@@ -1,10 +1,10 @@
-"""Notes on single runs: what their numbers do not say, but readers have to know."""
+"""Notes on single runs: facts that readers need besides the numbers."""
 
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
+from ..sweep.results import Result
 from .arms import is_usable, num_unsolved
 
 
@@ -12,9 +12,9 @@ from .arms import is_usable, num_unsolved
 class Note:
     """A note on a run, from the part `note` of its row.
 
-    - `busy`: whether other programs ran on the machine, or may have, so that times mean little.
+    - `busy`: whether other programs may have run on the machine, so that times mean little.
     - `machine`: the machine, if it was not the usual one. Times of two machines are not compared.
-    - `remarks`: anything else, for the reader.
+    - `remarks`: further remarks for the reader.
     """
 
     busy: bool = False
@@ -22,13 +22,13 @@ class Note:
     remarks: Sequence[str] = ()
 
 
-def note_on(result: dict[str, Any]) -> Note:
+def note_on(result: Result) -> Note:
     """The note on a run; an empty one if there is none."""
     return Note(**result.get("note", {}))
 
 
-def remarks_on(results: Sequence[dict[str, Any]]) -> list[str]:
-    """How many runs failed or have unsolved samples, and what else is noted on them."""
+def remarks_on(results: Sequence[Result]) -> list[str]:
+    """The numbers of failed runs and of runs with unsolved samples, and the remarks on runs."""
     if not results:
         return []
     failed = [result for result in results if not is_usable(result)]

@@ -1,15 +1,25 @@
-"""Charts for print, by matplotlib."""
+"""Charts for print, by matplotlib; the one module here that imports it."""
 
 import itertools
+import re
 from pathlib import Path
-from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from ..files import drafted
 from ..report.palette import LIGHT
 from .chart import Chart, Heat, Line, Panel
 
 
-# The first group color is a gray, for what is unregularized.
+# The first color is a gray, for unregularized models.
 COLORS = [LIGHT[f"g{i}"] for i in range(6)]
 SCALE = [LIGHT[f"seq{i}"] for i in range(5)]
 MARKERS = "os^Dvp"
@@ -24,21 +34,19 @@ STYLE = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "svg.fonttype": "none",
-    # The same file every time.
+    # Equal charts give equal files.
     "svg.hashsalt": "taynode",
 }
-# On logarithmic axes, by how many times the least the largest number is.
+# Ticks on logarithmic axes, by the largest ratio of two numbers on the axis.
 TICKS = {4: (1, 1.5, 2, 3, 4, 5, 6, 7, 8), 10: (1, 2, 3, 5, 7), 100: (1, 2, 5)}
-# In inches, by the number of columns.
+# The width of a panel in inches, by the number of columns.
 PANEL_WIDTH = {1: 5.5, 2: 4.2, 3: 3.2}
 
 
 def save(chart: Chart, stem: Path) -> None:
     """Write the chart as `.svg` and `.png`."""
-    import matplotlib as mpl
-
     figure = figure_of(chart)
-    # Some of the style is only looked at now.
+    # Some of the style takes effect only when the figure is saved.
     with mpl.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         for suffix, options in {
             ".svg": {"metadata": {"Date": None}, "dpi": 200},
@@ -48,11 +56,8 @@ def save(chart: Chart, stem: Path) -> None:
                 figure.savefig(draft, **options)
 
 
-def figure_of(chart: Chart) -> Any:
+def figure_of(chart: Chart) -> Figure:
     """The chart as a matplotlib figure."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     with mpl.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         count = len(chart.panels)
         columns = count if count <= 3 else 2 if count == 4 else 3
@@ -76,13 +81,13 @@ def figure_of(chart: Chart) -> Any:
     return figure
 
 
-def _draw_legends(figure: Any, axes: list[Any]) -> None:
-    """One above all panels if they have the same, where it covers nothing; else each its own."""
+def _draw_legends(figure: Figure, axes: list[Axes]) -> None:
+    """One legend above the panels if it is the same for all, else a legend in each panel."""
     found = [one.get_legend_handles_labels() for one in axes]
     handles, labels = found[0]
     if all(other == labels for _, other in found):
         if handles:
-            # About as many letters are in an inch; besides, each has its mark.
+            # An inch holds about 13 letters, and a mark takes the room of 8.
             room = int(13 * figure.get_figwidth() / (8 + max(map(len, labels))))
             columns = max(1, min(len(labels), room))
             figure.legend(handles, labels, loc="outside upper center", ncols=columns)
@@ -92,19 +97,16 @@ def _draw_legends(figure: Any, axes: list[Any]) -> None:
             one.legend(handles, labels)
 
 
-def _shades(chart: Chart) -> Any:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm
-
+def _shades(chart: Chart) -> ScalarMappable:
     scale = LinearSegmentedColormap.from_list("taynode", SCALE)
     return ScalarMappable(LogNorm(chart.low, chart.high), scale)
 
 
-def _draw_panel(axes: Any, panel: Panel, shades: Any) -> None:
+def _draw_panel(axes: Axes, panel: Panel, shades: ScalarMappable | None) -> None:
     for mark in panel.marks:
         if isinstance(mark, Heat):
             _draw_heat(axes, mark)
-        elif len(mark.values):
+        elif shades is not None and len(mark.values):
             _draw_shaded(axes, mark, shades)
         else:
             _draw_line(axes, mark)
@@ -124,13 +126,11 @@ def _draw_panel(axes: Any, panel: Panel, shades: Any) -> None:
         axes.set_xlim(0, 1.05 * max([x for mark in panel.marks for x in _places(mark)], default=1))
 
 
-def _name_ticks(axis: Any) -> None:
+def _name_ticks(axis: Axis) -> None:
     """Plain numbers on a logarithmic axis of less than two decades, where powers say little."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
-
     low, high = axis.get_data_interval()
     if 0 < low and high < 100 * low:
-        # As many as there is room for.
+        # As many ticks as there is room for.
         subs = next(subs for most, subs in TICKS.items() if high <= most * low)
         axis.set_major_locator(LogLocator(subs=subs))
         axis.set_major_formatter(FormatStrFormatter("%g"))
@@ -141,7 +141,7 @@ def _places(mark: Line | Heat) -> list[float]:
     return [] if isinstance(mark, Heat) else list(mark.x)
 
 
-def _draw_line(axes: Any, line: Line) -> None:
+def _draw_line(axes: Axes, line: Line) -> None:
     is_guide = line.color < 0
     color = GUIDE if is_guide else COLORS[line.color % len(COLORS)]
     y = [float("nan") if value is None else value for value in line.y]
@@ -165,21 +165,18 @@ def _draw_line(axes: Any, line: Line) -> None:
         axes.fill_betweenx(y, *edges, color=color, alpha=0.2, linewidth=0)
 
 
-def _draw_shaded(axes: Any, line: Line, shades: Any) -> None:
-    import numpy as np
-    from matplotlib.collections import LineCollection
-
-    points = np.column_stack([line.x, line.y])
+def _draw_shaded(axes: Axes, line: Line, shades: ScalarMappable) -> None:
+    points = np.column_stack([np.asarray(line.x, float), np.asarray(line.y, float)])
     pieces = list(np.stack([points[:-1], points[1:]], axis=1))
     collection = LineCollection(pieces, cmap=shades.get_cmap(), norm=shades.norm)
     collection.set_array(np.asarray(line.values)[:-1])
-    # Thousands of pieces: an image within the figure is smaller.
+    # There are thousands of pieces: as an image they take less room in the file.
     collection.set_rasterized(True)
     axes.add_collection(collection)
     axes.autoscale()
 
 
-def _draw_heat(axes: Any, heat: Heat) -> None:
+def _draw_heat(axes: Axes, heat: Heat) -> None:
     axes.grid(visible=False)
     axes.imshow(heat.values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for i, j in itertools.product(range(len(heat.rows)), range(len(heat.columns))):
@@ -191,7 +188,5 @@ def _draw_heat(axes: Any, heat: Heat) -> None:
 
 
 def _math(text: str) -> str:
-    """Text with `R_2` as it is printed."""
-    import re
-
+    """Text with `R_2` as a formula."""
     return re.sub(r"\bR_(\w)", r"$R_\1$", text)

@@ -3,25 +3,24 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..files import write_json
 from ..sweep.executor import AbstractExecutor
 from ..sweep.plan import Job
-from ..sweep.results import known_and_missing, run_jobs
+from ..sweep.results import known_and_missing, Result, run_jobs
 from .arms import MissingRuns
 from .effort import effort_of
 from .notes import remarks_on
-from .study import AbstractStudy, Claim, StudyFailed
+from .study import AbstractStudy, Claim, Record, StudyFailed
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
-    """How far the runs of all studies are.
+class RunsDone:
+    """The number of runs that are done, of all studies.
 
-    - `count`, `total`: how many are done, and how many there are.
-    - `known`: how many of them had been done before.
-    - `message`: what was wrong with the last one, if anything.
+    - `count`, `total`: the number of runs that are done, and of all runs.
+    - `known`: the number of runs that had been done before.
+    - `message`: the error of the last run, if it had one.
     """
 
     count: int
@@ -30,12 +29,9 @@ class Progress:
     message: str = ""
 
 
-Watch = Callable[[Progress], None]
-
-
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """A study that has ended: its claims, or why it has none."""
+    """A study that has ended, with its claims, or with the reason for having none."""
 
     study: AbstractStudy
     claims: Sequence[Claim] = ()
@@ -48,22 +44,22 @@ def run_studies(
     *,
     scale: str,
     executor: AbstractExecutor,
-    watch: Watch | None = None,
+    on_progress: Callable[[RunsDone], None] | None = None,
 ) -> Iterator[Ended]:
-    """Do what is missing of some studies, and tell of each when the last of its runs has ended.
+    """Do the missing runs of some studies, and yield each study when its last run has ended.
 
-    The runs of all of them are done together, so that no core waits for the end of a study. Those
+    The runs of all studies are done together, so that no core waits for the end of a study. Studies
     without runs come last: they measure in this process, and then have the machine for themselves.
-    That something is wrong with one does not stop the others.
+    An error in one study does not stop the others.
 
     **Arguments:**
 
-    - `seeds`: the studies, and those of their runs.
-    - `root`: where everything goes: `NAME.json`, `.svg` and `.png`, and the runs in `runs/`, with a
-        table for each task, `TASK.jsonl`, which all studies share.
-    - `scale`: of the runs.
-    - `executor`: who does them.
-    - `watch`: is told when it begins, and when a run has ended.
+    - `seeds`: the studies, and the seeds of their runs.
+    - `root`: the directory of the results: `NAME.json`, `.svg` and `.png`, and the runs in `runs/`,
+        with a table for each task, `TASK.jsonl`, which all studies share.
+    - `scale`: the scale of the runs.
+    - `executor`: runs the jobs.
+    - `on_progress`: called at the start, and after each run.
     """
     jobs = {study: study.jobs(scale, seeds[study]) for study in seeds}
     runs = root / "runs"
@@ -75,7 +71,10 @@ def run_studies(
     def end(study: AbstractStudy) -> Ended:
         each = jobs[study]
         if failed := [job for job in each if job in errors]:
-            return Ended(study, error=_not_done(failed, errors[failed[0]], runs))
+            # A run that was done and failed is a result. One that could not be done is an error.
+            problem = f"{len(failed)} of its runs could not be done, such as {failed[0].identity}"
+            problem += f" in {runs}: {errors[failed[0]]} Call it again to try them again."
+            return Ended(study, error=StudyFailed(problem))
         found = [results[job] for job in each]
         return _end(study, found, root, scale=scale, seeds=seeds[study])
 
@@ -85,35 +84,27 @@ def run_studies(
             if not left[study]:
                 yield end(study)
 
-    so_far, total = len(known), len(known) + len(missing)
-    tell_watch = watch or (lambda progress: None)
+    num_known, total = len(known), len(known) + len(missing)
+    notify = on_progress or (lambda runs: None)
     if total:
-        tell_watch(Progress(so_far, total, so_far))
+        notify(RunsDone(num_known, total, num_known))
     for job, _ in known:
         yield from ended_with(job)
-    for count, (job, result, error) in enumerate(run_jobs(missing, runs, executor), so_far + 1):
+    for count, (job, result, error) in enumerate(run_jobs(missing, runs, executor), num_known + 1):
         if result is None:
             errors[job] = error or "it has left no result"
         else:
             results[job] = result
-        tell_watch(Progress(count, total, so_far, error or _remark(result)))
+        notify(RunsDone(count, total, num_known, error or _remark(result)))
         yield from ended_with(job)
     for study in seeds:
         if not jobs[study]:
             yield end(study)
 
 
-def _not_done(failed: Sequence[Job], why: str, runs: Path) -> StudyFailed:
-    """Runs that could not be done are an error. Those that were, and failed, are results."""
-    return StudyFailed(
-        f"{len(failed)} of its runs could not be done, such as {failed[0].identity} in {runs}: "
-        f"{why} Call it again to try them again."
-    )
-
-
 def _end(
     study: AbstractStudy,
-    results: Sequence[dict[str, Any]],
+    results: Sequence[Result],
     root: Path,
     *,
     scale: str,
@@ -121,18 +112,20 @@ def _end(
 ) -> Ended:
     """Write the numbers, the claims and the figure."""
     try:
-        told, claims = tell(study, results, scale=scale, seeds=seeds)
+        record, claims = record_of(study, results, scale=scale, seeds=seeds)
         root.mkdir(parents=True, exist_ok=True)
-        write_json(root / f"{study.name}.json", told)
-        if told["numbers"] is not None:
-            draw(study, told["numbers"], root)
+        write_json(root / f"{study.name}.json", record)
+        if record["numbers"] is not None:
+            from .print import save
+
+            save(study.chart(record["numbers"]), root / study.name)
     except Exception as error:
         return Ended(study, error=error)
     return Ended(study, claims)
 
 
-def _remark(result: dict[str, Any] | None) -> str:
-    """What is to be said of a run that has ended."""
+def _remark(result: Result | None) -> str:
+    """The message on a run that has ended."""
     if result is None:
         return ""
     if result["state"] == "failed":
@@ -140,12 +133,12 @@ def _remark(result: dict[str, Any] | None) -> str:
     return f"begun anew: {result['redone']}" if result.get("redone") else ""
 
 
-def tell(
-    study: AbstractStudy, results: Sequence[dict[str, Any]], *, scale: str, seeds: Sequence[int]
-) -> tuple[dict[str, Any], list[Claim]]:
-    """All that is known of a study, as plain data, and its claims.
+def record_of(
+    study: AbstractStudy, results: Sequence[Result], *, scale: str, seeds: Sequence[int]
+) -> tuple[Record, list[Claim]]:
+    """The contents of the JSON file of a study, and its claims.
 
-    If too many of its runs failed there are no numbers, and nothing is decided.
+    If too many of its runs failed, there are no numbers, and the claims are undecided.
     """
     try:
         numbers = study.numbers(results, scale)
@@ -153,7 +146,7 @@ def tell(
     except MissingRuns as missing:
         numbers, table = None, []
         claims = [Claim(study.title, "", str(missing), "undecided")]
-    told = {
+    record = {
         "study": study.name,
         "title": study.title,
         "scale": scale,
@@ -165,11 +158,11 @@ def tell(
         "effort": effort_of(results),
         "numbers": numbers,
     }
-    return told, claims
+    return record, claims
 
 
-def remarks_on_data(results: Sequence[dict[str, Any]]) -> list[str]:
-    """What is to be said of the data: that there is not all of it, or that it is not the same."""
+def remarks_on_data(results: Sequence[Result]) -> list[str]:
+    """Remarks on the data: that some of it is missing, or that not all runs have the same."""
     labels = {result["data"] for result in results}
     kinds: dict[tuple[str, str], set[str]] = {}
     for result in results:
@@ -181,10 +174,3 @@ def remarks_on_data(results: Sequence[dict[str, Any]]) -> list[str]:
         *sorted(labels - {""}),
         *(f"not all runs of {task} have seen the same data" for task in mixed),
     ]
-
-
-def draw(study: AbstractStudy, numbers: dict[str, Any], root: Path) -> None:
-    """The figure, for screens and for print."""
-    from .print import save
-
-    save(study.chart(numbers), root / study.name)

@@ -1,14 +1,13 @@
-"""The paper's suggestion for later: a weight that is not the same during all of training."""
+"""A suggestion of the paper: a weight that changes during training."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..config import RegularizerConfig
-from ..sweep.plan import EvaluationConfig
 from .r2_sweep import TIGHT
 from .statistics import spread
-from .study import Claim, judged
-from .tables import AbstractTable, COLUMNS, count_in, ratios
+from .study import Claim, judged, Numbers
+from .table_rows import count_in, ratios
+from .tables import AbstractTable, COLUMNS
 from .verdicts import ratio
 
 
@@ -16,17 +15,15 @@ WEIGHT = 0.1
 
 
 class WeightSchedules(AbstractTable):
-    """R_2 on digits: a constant weight, and one that falls to zero, or rises from it, in half."""
+    """R_2 on digits: a constant weight, and weights that fall to zero or rise from zero."""
 
-    name: ClassVar[str] = "weight-schedules"
-    title: ClassVar[str] = "Digits: constant, falling and rising weights"
-    num_seeds: ClassVar[int] = 5
-    remarks: ClassVar[tuple[str, ...]] = (
-        "The weight is one of two that were tried on the same data",
-    )
-    task: ClassVar[str] = "digits"
-    unit: ClassVar[str] = "nats"
-    beside: ClassVar[EvaluationConfig] = TIGHT
+    name = "weight-schedules"
+    title = "Digits: constant, falling and rising weights"
+    num_seeds = 5
+    remarks = ("The weight is one of two that were tried on the same data",)
+    task = "digits"
+    unit = "nats"
+    beside = TIGHT
     columns: ClassVar[dict[str, str]] = {**COLUMNS, "error": "test_error"}
     arms: ClassVar[dict[str, RegularizerConfig]] = {
         "unregularized": RegularizerConfig(),
@@ -34,11 +31,11 @@ class WeightSchedules(AbstractTable):
         "tapers off": RegularizerConfig("r2", WEIGHT, "taper", 0.5),
         "rises": RegularizerConfig("r2", WEIGHT, "warmup", 0.5),
     }
-    rows: ClassVar[Sequence[tuple[str, int | None]]] = tuple((arm, None) for arm in arms)
-    smoke_rows: ClassVar[Sequence[tuple[str, int | None]]] = (rows[0], rows[2])
+    rows = tuple((arm, None) for arm in arms)
+    smoke_rows = (rows[0], rows[2])
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """Whether less of the penalty in the end leaves less of its loss, or of its saving."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """Whether a weight that falls to zero costs less loss, and whether it saves as much."""
 
         def to_constant(name: str, arm: str = "tapers off") -> list[float]:
             return ratios(numbers, name, arm, "constant")

@@ -1,7 +1,6 @@
-"""Charts for the page, as plotly's plain data; colors are names, which the page's theme defines."""
+"""Charts for the page, as JSON for plotly; colors are names that the theme of the page defines."""
 
 import math
-from typing import Any
 
 from ..report.figures import base_layout, Figure, plain, SYMBOLS
 from .chart import Chart, Heat, Line, Panel
@@ -38,7 +37,7 @@ def _panel(chart: Chart, panel: Panel) -> Figure:
     return {"data": data, "layout": layout}
 
 
-def _axis(is_log: bool) -> dict[str, Any]:
+def _axis(is_log: bool) -> Figure:
     return {"type": "log", "exponentformat": "power"} if is_log else {}
 
 
@@ -66,7 +65,7 @@ def _line(line: Line, chart: Chart) -> list[Figure]:
         if len(error):
             trace[name] = {"array": list(error), "color": color, "thickness": 1, "width": 2}
     if len(line.values):
-        # Lines have one color each, so the color is that of small points along them.
+        # A line has a single color, so small points along it show the values.
         trace["line"] = {"color": "@line", "width": 1}
         trace["mode"] = "lines+markers"
         trace["marker"] = {
@@ -77,7 +76,7 @@ def _line(line: Line, chart: Chart) -> list[Figure]:
 
 
 def _band(line: Line, color: str) -> Figure:
-    """An area of its own, from below up on one side and down on the other."""
+    """The band as an area: up along one side, and down along the other."""
     both = list(zip(line.x, line.x_band, strict=True))
     return {
         "type": "scatter",
@@ -106,7 +105,7 @@ def _heat(heat: Heat) -> Figure:
         "y": list(heat.rows),
         "zmin": 0,
         "zmax": 1,
-        # From the background up, whichever theme it is.
+        # From the color of the background, in each theme.
         "colorscale": [[0, "@surface"], [1, "@g1"]],
         "showscale": False,
         "texttemplate": "%{z:.2f}",

@@ -1,9 +1,9 @@
-"""Choices among weights that never see the seed they are reported on."""
+"""Choices of weights, made on other seeds than those they are reported on."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from .statistics import spread
+from .statistics import percent_fewer, spread
 from .verdicts import Bound, number
 
 
@@ -14,11 +14,11 @@ Choice = TypeVar("Choice")
 def chosen_on_other_seeds(
     seeds: Iterable[Seed], choose: Callable[[list[Seed]], Choice]
 ) -> dict[Seed, Choice]:
-    """What `choose` picks for each seed, given all the other seeds.
+    """The choice for each seed, which `choose` makes on all other seeds.
 
     The best of several weights looks better than it is on the runs that it was chosen by. So it is
     chosen on the other seeds, and reported on the one that was left out. A single seed has no
-    others: nothing can be chosen, and the result is empty.
+    others, so the result is empty.
     """
     seeds = list(seeds)
     if len(seeds) < 2:
@@ -27,17 +27,17 @@ def chosen_on_other_seeds(
 
 
 def choices_in_words(weights: Iterable[float]) -> str:
-    """The weights that were chosen for the seeds, each once."""
+    """All weights that were chosen."""
     found = " or ".join(f"{weight:g}" for weight in sorted(set(weights)))
     return f"weight {found}" if found else "no other seeds to choose a weight on"
 
 
 class Saving(NamedTuple):
-    """What weights that were chosen on other seeds save and cost, by seed.
+    """The saving and the price of weights that were chosen on other seeds, by seed.
 
-    - `weights`: which weight was chosen.
+    - `weights`: the weight that was chosen.
     - `nfe`: its evaluations, relative to the unregularized ones.
-    - `extra`: how much more it loses, as a share of the unregularized loss.
+    - `extra`: the increase of the loss, as a share of the unregularized loss.
     """
 
     weights: dict[str, float]
@@ -45,15 +45,15 @@ class Saving(NamedTuple):
     extra: dict[str, float]
 
     def in_words(self) -> str:
-        """What is saved, and what it costs."""
-        saved = spread([100 * (1 - x) for x in self.nfe.values()])
+        """The saving and its price in words."""
+        saved = spread(percent_fewer(self.nfe.values()))
         paid = spread([100 * x for x in self.extra.values()])
         return f"{saved} % for {paid} % ({choices_in_words(self.weights.values())})"
 
     def like(self, other: "Saving", about: str, *, within: float = 0.1) -> Bound:
-        """That another saving is about the same, as a share of the unregularized evaluations.
+        """A bound on the difference of two savings, as shares of the unregularized evaluations.
 
-        There is nothing to compare if one of them saves nothing.
+        It has no values if one of the two saves nothing.
         """
         saves = all(x < 1 for saving in (self, other) for x in saving.nfe.values())
         seeds = [seed for seed in self.nfe if saves and seed in other.nfe]

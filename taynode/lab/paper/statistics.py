@@ -6,13 +6,15 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 
-# Of intervals, by which claims are judged.
+
+# The level of the intervals by which claims are judged.
 CONFIDENCE = 0.9
 
 
 def mean(values: Iterable[float]) -> float:
-    """Of some numbers; not a number if there are none, or one of them is not."""
+    """The mean; NaN if there are no numbers, or if one of them is not finite."""
     values = list(values)
     is_known = values and all(map(math.isfinite, values))
     return statistics.fmean(values) if is_known else math.nan
@@ -41,11 +43,11 @@ def mean_interval(values: Iterable[float]) -> tuple[float, float] | None:
 
 @functools.cache
 def student_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """The t for which Student's |T| is below t with this probability, for degrees of freedom.
+    """The t for which |T| < t has this probability, for Student's T with `freedom` degrees.
 
     By bisection: the probability has a closed form (Abramowitz and Stegun, 26.7.3 and 26.7.4).
     """
-    # As an angle: t = sqrt(freedom) tan(angle).
+    # The unknown is an angle: t = sqrt(freedom) tan(angle).
     low, high = 0.0, math.pi / 2
     while low < (angle := (low + high) / 2) < high:
         is_below = _student_probability(angle, freedom) < confidence
@@ -64,23 +66,27 @@ def _student_probability(angle: float, freedom: int) -> float:
 
 
 def quotients(above: Sequence[float], below: Sequence[float]) -> list[float]:
-    """Seed by seed."""
+    """`above / below`, seed by seed."""
     return [a / b for a, b in zip(above, below, strict=True)]
 
 
-def percent_more(above: Sequence[float], below: Sequence[float]) -> list[float]:
-    """By how many percent losses are higher than others, seed by seed; they may be negative."""
-    return [100 * (a - b) / abs(b) for a, b in zip(above, below, strict=True)]
+def differences(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    """`above - below`, seed by seed."""
+    return [a - b for a, b in zip(above, below, strict=True)]
 
 
-def median(values: Iterable[float]) -> float:
-    """Of some numbers; not a number if there are none, or one of them is not."""
-    values = list(values)
-    return statistics.median(values) if math.isfinite(mean(values)) else math.nan
+def percent_more(ratios: Iterable[float]) -> list[float]:
+    """By how many percent ratios are above 1."""
+    return [100 * (x - 1) for x in ratios]
+
+
+def percent_fewer(ratios: Iterable[float]) -> list[float]:
+    """By how many percent ratios are below 1."""
+    return [100 * (1 - x) for x in ratios]
 
 
 def spread(values: Sequence[float]) -> str:
-    """The mean, and the standard deviation if there are several, to as many decimals."""
+    """The mean and, for several numbers, the standard deviation with as many decimals."""
     middle, around = mean(values), deviation(values)
     if len(values) < 2 or not around > 0:
         return f"{middle:.3g}" if abs(middle) < 1000 else f"{middle:.0f}"
@@ -89,24 +95,29 @@ def spread(values: Sequence[float]) -> str:
 
 
 def in_range(values: Sequence[float]) -> str:
-    """From the least to the most, for numbers of different size."""
+    """The smallest and the largest number, for numbers of different magnitude."""
     low, high = (f"{x:.2g}" for x in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 
+def rounded(value: Any) -> Any:
+    """A value of JSON with six digits of each number, which is more than figures show."""
+    if isinstance(value, dict):
+        return {name: rounded(x) for name, x in value.items()}
+    if isinstance(value, list):
+        return [rounded(x) for x in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
-    """Spearman's: the correlation of ranks; ties share theirs. Not a number if one is constant."""
-    import numpy as np
-
-    ranks = [_ranks(np.asarray(x, float)) for x in (a, b)]
-    if len(a) < 2 or any(np.ptp(x) == 0 for x in ranks):
-        return float("nan")
-    return float(np.corrcoef(*ranks)[0, 1])
+    """Spearman's correlation of ranks; ties share their rank. NaN if one of the two is constant."""
+    ranks = np.stack([_ranks(np.asarray(x, float)) for x in (a, b)])
+    if len(a) < 2 or any(np.ptp(ranks, axis=1) == 0):
+        return math.nan
+    return float(np.corrcoef(ranks)[0, 1])
 
 
-def _ranks(x: Any) -> Any:
-    import numpy as np
-
+def _ranks(x: np.ndarray) -> np.ndarray:
     ordered = np.sort(x)
     lower, upper = (np.searchsorted(ordered, x, side=side) for side in ("left", "right"))
     return (lower + upper - 1) / 2

@@ -1,29 +1,36 @@
-"""What a study is: runs, numbers made of them, a figure, and what the paper says about it."""
+"""A study of the paper: runs, the numbers they give, a figure, and claims."""
 
 import abc
 import dataclasses
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 from ...registry import one_of
+from ..files import Json
 from ..sweep.plan import Job
+from ..sweep.results import Result
 from .chart import Chart
 from .verdicts import Bound, verdict, VERDICTS
 
 
+# Values of JSON: the contents of the file of a study, and the part of it that a study measures.
+Record: TypeAlias = Json
+Numbers: TypeAlias = Json
+
+
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """Something that the paper says, or that we say, and what was measured.
+    """A claim, and the measurement that decides it.
 
     - `statement`: the claim, in words.
-    - `paper`: the paper's own number, if it gives one; says so if the claim is not the paper's.
+    - `paper`: the paper's own number, if it has one.
     - `measured`: our number, with its spread over seeds.
     - `verdict`: one of `VERDICTS`.
-    - `rule`: the thresholds. Each claim that `judged` makes is judged by intervals.
-    - `interval`: the intervals that were compared with the thresholds; empty if chance has no part
-        in what was measured.
+    - `rule`: the thresholds.
+    - `interval`: the intervals that were compared with the thresholds; empty if the measurement is
+        deterministic.
     - `is_ours`: whether the claim is not in the paper.
     """
 
@@ -61,8 +68,8 @@ class StudyFailed(Exception):
 class AbstractStudy(abc.ABC):
     """A figure or table of the paper.
 
-    - `num_seeds`: how many are wanted; none if it has no runs.
-    - `remarks`: what a reader has to know of its settings, such as how weights were chosen.
+    - `num_seeds`: the number of seeds; 0 if the study has no runs.
+    - `remarks`: remarks on the settings, such as how weights were chosen.
     """
 
     name: ClassVar[str]
@@ -71,35 +78,35 @@ class AbstractStudy(abc.ABC):
     remarks: ClassVar[tuple[str, ...]] = ()
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
-        """The runs that it is made of; none by default."""
+        """The runs of the study; none by default."""
         del scale, seeds
         return []
 
     @abc.abstractmethod
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
-        """Everything that the figure and the claims need, as plain data.
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
+        """Everything that the figure and the claims need, as values of JSON.
 
         **Arguments:**
 
-        - `results`: of the jobs, in their order, as `taynode.lab.sweep.table` keeps them.
-        - `scale`: of the study.
+        - `results`: the results of the jobs, in their order; see `taynode.lab.sweep.rows`.
+        - `scale`: the scale of the study.
         """
 
-    def table(self, numbers: dict[str, Any]) -> list[dict[str, str]]:
-        """Rows to be read, if it has a table; none by default."""
+    def table(self, numbers: Numbers) -> list[dict[str, str]]:
+        """The rows of the table; none by default."""
         del numbers
         return []
 
     @abc.abstractmethod
-    def chart(self, numbers: dict[str, Any]) -> Chart:
-        """What is drawn."""
+    def chart(self, numbers: Numbers) -> Chart:
+        """The figure."""
 
     @abc.abstractmethod
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """What the paper says of it."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """The claims on these numbers, with their verdicts."""
 
 
-# By name: where the class is, so that nothing is imported before it is needed.
+# The module and class of each study, so that nothing is imported before it is needed.
 STUDIES = {
     "fig1-toy": "taynode.lab.paper.fig1_toy:Toy",
     "fig2-solver-order": "taynode.lab.paper.fig2_solver_order:SolverOrder",
@@ -112,8 +119,8 @@ STUDIES = {
     "fig8b-nfe-overfitting": "taynode.lab.paper.fig8_weights:TrainAndTest",
     "fig8c-generalization": "taynode.lab.paper.fig8_weights:Generalization",
     "fig9-taylor": "taynode.lab.paper.fig9_taylor:TaylorPolynomials",
-    "fig10-nfe-variance": "taynode.lab.paper.fig8_weights:Variance",
-    "fig11-classification-error": "taynode.lab.paper.fig8_weights:ClassificationError",
+    "fig10-nfe-variance": "taynode.lab.paper.fig10_variance:Variance",
+    "fig11-classification-error": "taynode.lab.paper.fig11_error:ClassificationError",
     "fig12-mse": "taynode.lab.paper.fig12_mse:MeanSquareError",
     "table2-mnist-flow": "taynode.lab.paper.table2_mnist_flow:MnistFlowTable",
     "table3-mnist": "taynode.lab.paper.table3_mnist:MnistTable",
@@ -127,7 +134,7 @@ STUDIES = {
 
 
 def seeds_of(study: AbstractStudy, scale: str, wanted: int | None = None) -> range:
-    """Of its runs: as many as are wanted or, by default, as it should have; one at `smoke`."""
+    """The seeds of the runs: `wanted` seeds or, by default, `num_seeds`; one at `smoke`."""
     if not study.num_seeds:
         return range(0)
     return range(wanted or (1 if scale == "smoke" else study.num_seeds))
@@ -141,5 +148,5 @@ def find_study(name: str) -> AbstractStudy:
 
 
 def has_studies(directory: Path) -> bool:
-    """Whether there are results of studies in a directory."""
+    """Whether a directory has results of studies."""
     return any((directory / f"{name}.json").exists() for name in STUDIES)

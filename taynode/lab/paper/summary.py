@@ -1,13 +1,13 @@
-"""The studies that have been done, as Markdown: what one sees first where results are kept."""
+"""The `README.md` of a directory of results: all studies and their claims."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..files import replace_text
+from ..sweep.table import Table
 from .companion import command_of, headline, read_study, seeds_in_words
-from .effort import effort_under, in_words
-from .study import STUDIES
+from .effort import effort_of, in_words
+from .study import Record, STUDIES
 from .verdicts import by_chance, RULE, VERDICTS
 
 
@@ -16,10 +16,10 @@ SIGNS = {"holds": "✓ holds", "does not hold": "✗ does not hold", "undecided"
 
 
 def write_summary(root: Path) -> Path:
-    """Write `README.md` about the studies in a directory, and return where it is."""
-    studies = [told for name in STUDIES if (told := read_study(root / f"{name}.json"))]
-    claims = [(told, claim) for told in studies for claim in told["claims"]]
-    rows = [[f"[{told['study']}](#{told['study']})", *_cells(claim)] for told, claim in claims]
+    """Write `README.md` about the studies in a directory, and return its path."""
+    studies = [record for name in STUDIES if (record := read_study(root / f"{name}.json"))]
+    claims = [(record["study"], claim) for record in studies for claim in record["claims"]]
+    rows = [[f"[{name}](#{name})", *_cells(claim)] for name, claim in claims]
     parts = [
         "# The paper, reproduced",
         f"Written by `taynode paper run`. Spreads are standard deviations over seeds. {RULE}",
@@ -27,14 +27,14 @@ def write_summary(root: Path) -> Path:
         _counts([claim for _, claim in claims]),
         _all_runs(root),
         _markdown(COLUMNS, rows),
-        *(_section(told) for told in studies),
+        *(_section(record) for record in studies),
     ]
     file = root / "README.md"
     replace_text(file, "\n\n".join(filter(None, parts)) + "\n")
     return file
 
 
-def _counts(claims: Sequence[dict[str, Any]]) -> str:
+def _counts(claims: Sequence[Record]) -> str:
     papers = [claim["verdict"] for claim in claims if not claim.get("is_ours")]
     holds, fails, undecided = map(papers.count, VERDICTS)
     verb = "is" if undecided == 1 else "are"
@@ -42,31 +42,31 @@ def _counts(claims: Sequence[dict[str, Any]]) -> str:
 
 
 def _all_runs(root: Path) -> str:
-    told = in_words(effort_under(root))
-    return f"In all, {told}. Times are those of training and compiling." if told else ""
+    effort = in_words(effort_of(Table(root / "runs").results().values()))
+    return f"In all, {effort}. Times are those of training and compiling." if effort else ""
 
 
-def _section(told: dict[str, Any]) -> str:
-    name = told["study"]
+def _section(record: Record) -> str:
+    name = record["study"]
     about = [
-        f"Scale {told['scale']}{seeds_in_words(told)}",
-        *told["data"],
-        in_words(told.get("effort")),
+        f"Scale {record['scale']}{seeds_in_words(record)}",
+        *record["data"],
+        in_words(record.get("effort")),
     ]
-    parts = [f"## {name}", f"{told['title']}. {'; '.join(filter(None, about))}."]
-    if told["numbers"] is not None:
-        parts.append(f"![{told['title']}]({name}.png)")
-    if remarks := told.get("remarks"):
+    parts = [f"## {name}", f"{record['title']}. {'; '.join(filter(None, about))}."]
+    if record["numbers"] is not None:
+        parts.append(f"![{record['title']}]({name}.png)")
+    if remarks := record.get("remarks"):
         parts.append(f"{'; '.join(remarks)}.")
-    if told["table"]:
-        rows = [list(row.values()) for row in told["table"]]
-        parts.append(_markdown(list(told["table"][0]), rows))
-    return "\n\n".join([*parts, f"```sh\n{command_of(told)}\n```"])
+    if record["table"]:
+        rows = [list(row.values()) for row in record["table"]]
+        parts.append(_markdown(list(record["table"][0]), rows))
+    return "\n\n".join([*parts, f"```sh\n{command_of(record)}\n```"])
 
 
-def _cells(claim: dict[str, Any]) -> list[str]:
-    told = [claim[name] for name in ("statement", "paper", "measured")]
-    return [*told, claim.get("rule", ""), claim.get("interval", ""), SIGNS[claim["verdict"]]]
+def _cells(claim: Record) -> list[str]:
+    cells = [claim[name] for name in ("statement", "paper", "measured")]
+    return [*cells, claim.get("rule", ""), claim.get("interval", ""), SIGNS[claim["verdict"]]]
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,15 +1,16 @@
-"""Taylor mode against nested differentiation: what the K-th derivative costs."""
+"""Taylor mode against nested differentiation: the cost of the K-th derivative."""
 
-import dataclasses
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
 
+import numpy as np
+
+from ..sweep.results import Result
 from .chart import Chart, Line, Panel
-from .statistics import spread
-from .study import AbstractStudy, Claim, judged
+from .statistics import quotients, spread
+from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import FAILS, HOLDS, ratio, UNDECIDED
 
 
@@ -21,42 +22,45 @@ ROUNDS = 9
 class TaylorCost(AbstractStudy):
     """The gradient of R_K at a point, for the paper's classifier of MNIST."""
 
-    name: ClassVar[str] = "taylor-cost"
-    title: ClassVar[str] = "The cost of R_K's gradient, by order"
-    num_seeds: ClassVar[int] = 0
+    name = "taylor-cost"
+    title = "The cost of R_K's gradient, by order"
+    num_seeds = 0
 
-    def numbers(self, results: Sequence[dict[str, Any]], scale: str) -> dict[str, Any]:
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """By method and order: milliseconds, and operations before and after XLA's compiler.
 
-        Times are medians of rounds in which all take their turns.
+        Times are medians over rounds. Each round times all methods and orders once.
         """
+        from .taylor_gradient import gradient_of
+
         del results
         orders = ORDERS[:3] if scale == "smoke" else ORDERS
-        costs = {(method, order): _cost_of(method, order) for method in METHODS for order in orders}
-        times: dict[tuple[str, int], list[float]] = {key: [] for key in costs}
+        gradients = {
+            (method, k): gradient_of(k, nested=method == METHODS[1])
+            for method in METHODS
+            for k in orders
+        }
+        times: dict[tuple[str, int], list[float]] = {key: [] for key in gradients}
         for _ in range(ROUNDS):
-            for key, cost in costs.items():
+            for key, gradient in gradients.items():
                 start = time.perf_counter()
-                cost.call()
+                gradient.call()
                 times[key].append(1e3 * (time.perf_counter() - start))
         return {
             "orders": list(orders),
             **{
                 method: {
                     "milliseconds": [statistics.median(times[method, k]) for k in orders],
-                    "operations": [costs[method, k].as_compiled for k in orders],
-                    "operations as written": [costs[method, k].as_written for k in orders],
+                    "operations": [gradients[method, k].num_compiled for k in orders],
+                    "operations as written": [gradients[method, k].num_written for k in orders],
                 }
                 for method in METHODS
             },
-            # Of each round, for the spread.
-            "ratios": [
-                [a / b for a, b in zip(*(times[x, order] for x in METHODS[::-1]), strict=True)]
-                for order in orders
-            ],
+            # A ratio for each round, for the spread.
+            "ratios": [quotients(times[METHODS[1], k], times[METHODS[0], k]) for k in orders],
         }
 
-    def chart(self, numbers: dict[str, Any]) -> Chart:
+    def chart(self, numbers: Numbers) -> Chart:
         """Times and operations over orders."""
         orders = numbers["orders"]
         of_time, of_work = [], []
@@ -77,8 +81,8 @@ class TaylorCost(AbstractStudy):
             ]
         )
 
-    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
-        """Polynomial against exponential growth."""
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """Taylor mode grows polynomially, and nested differentiation exponentially."""
         ratios, orders = numbers["ratios"], numbers["orders"]
         third = ratios[orders.index(3)]
         taylor, nested = (numbers[method] for method in METHODS)
@@ -112,7 +116,7 @@ class TaylorCost(AbstractStudy):
 def _grow_as_claimed(
     orders: Sequence[int], nested: Sequence[float], taylor: Sequence[float]
 ) -> str:
-    """The verdict; few orders decide nothing."""
+    """The verdict; undecided for few orders."""
     if len(orders) <= 3:
         return UNDECIDED
     holds = _is_exponential(orders, nested) and not _is_exponential(orders, taylor)
@@ -120,7 +124,10 @@ def _grow_as_claimed(
 
 
 def _is_exponential(orders: Sequence[int], costs: Sequence[float]) -> bool:
-    """Rather than a power; the first order is without any derivative of the dynamics."""
+    """Whether an exponential fits better than a power.
+
+    The first order does not count: it takes no derivative of the dynamics.
+    """
     errors = fit_errors(orders[1:], costs[1:])
     return errors["exponential"] < errors["power"]
 
@@ -132,64 +139,12 @@ def _growth(orders: Sequence[int], costs: Sequence[float]) -> str:
 
 
 def fit_errors(orders: Sequence[int], times: Sequence[float]) -> dict[str, float]:
-    """How far times are from the best exponential and from the best power of the order.
+    """The relative errors of the best exponential and of the best power of the order.
 
-    Root mean squares of the distances of logarithms, which are about those of the times as shares.
+    They are root mean squares of the differences of logarithms.
     """
-    import numpy as np
-
     y, out = np.log(times), {}
     for name, x in {"exponential": np.asarray(orders, float), "power": np.log(orders)}.items():
         rest = y - np.polyval(np.polyfit(x, y, 1), x)
         out[name] = float(np.sqrt(np.mean(rest**2)))
     return out
-
-
-@dataclasses.dataclass
-class Cost:
-    """A compiled gradient, and the floating-point operations in it before and after compilation."""
-
-    call: Callable[[], Any]
-    as_written: float
-    as_compiled: float
-
-
-def _cost_of(method: str, order: int) -> Cost:
-    import equinox as eqx
-    import jax
-    import jax.numpy as jnp
-    import jax.random as jr
-
-    from ...models import NeuralODEClassifier
-    from ...taylor import solution_derivatives
-
-    key = jr.key(0)
-    field = NeuralODEClassifier(784, 100, 10, key=key).vector_field
-    y = jr.normal(key, (100, 784))
-    arrays, rest = eqx.partition(field, eqx.is_inexact_array)
-
-    def penalty(arrays: Any, y: Any) -> Any:
-        field = eqx.combine(arrays, rest)
-        if method == "Taylor mode":
-            derivative = solution_derivatives(field, jnp.array(0.3), y, order=order)[-1]
-        else:
-            derivative = _nested(field, order)(jnp.array(0.3), y)
-        return jnp.mean(derivative**2)
-
-    lowered = jax.jit(jax.grad(penalty)).lower(arrays, y)
-    compiled = lowered.compile()
-    call = lambda: jax.block_until_ready(compiled(arrays, y))
-    call()
-    return Cost(call, *(float(x.cost_analysis()["flops"]) for x in (lowered, compiled)))
-
-
-def _nested(field: Any, order: int) -> Callable[[Any, Any], Any]:
-    import jax
-    import jax.numpy as jnp
-
-    derivative = lambda t, y: field(t, y, None)
-    for _ in range(order - 1):
-        derivative = lambda t, y, of=derivative: jax.jvp(
-            of, (t, y), (jnp.ones_like(t), field(t, y, None))
-        )[1]
-    return derivative

@@ -1,9 +1,9 @@
-"""When a claim holds: the one place that decides."""
+"""The rule by which claims hold."""
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from .statistics import CONFIDENCE, mean_interval
 
@@ -21,12 +21,12 @@ RULE = (
 class Bound:
     """A threshold for the mean over seeds of a number; `ratio` and `number` make one.
 
-    - `about`: what the number is, in words.
-    - `values`: one for each seed.
+    - `about`: the number, in words.
+    - `values`: its value for each seed.
     - `at_least`, `at_most`: the thresholds.
     - `scale`: `"log"` for ratios, whose logarithms are averaged; `"plain"` for all else.
-    - `resolution`: differences that the measurement cannot resolve. The interval gets longer by it
-        at both ends; relative for ratios.
+    - `resolution`: the smallest difference that the measurement can resolve, relative for ratios.
+        The interval gets longer by it at both ends.
     """
 
     about: str
@@ -37,9 +37,9 @@ class Bound:
     resolution: float = 0.0
 
     def interval(self) -> tuple[float, float] | None:
-        """The interval of the mean; `None` for fewer than two seeds or values that are no numbers.
+        """The interval of the mean.
 
-        The logarithm of a ratio that is not positive is no number, either.
+        `None` for fewer than two seeds, if a value is not finite, or if a ratio is not positive.
         """
         if self.scale == "plain":
             found = mean_interval(self.values)
@@ -86,7 +86,7 @@ def number(
     at_least: float = -math.inf,
     at_most: float = math.inf,
 ) -> Bound:
-    """A bound on anything that is not a ratio: differences, rank correlations, shares, slopes."""
+    """A bound on a number that is not a ratio: a difference, rank correlation, share or slope."""
     return Bound(about, list(values), at_least, at_most, "plain")
 
 
@@ -98,8 +98,8 @@ def verdict(bounds: Iterable[Bound]) -> str:
     return UNDECIDED if None in answers or not answers else HOLDS
 
 
-def by_chance(claims: Sequence[dict[str, Any]]) -> str:
-    """How many of some claims chance alone would decide, as a sentence."""
+def by_chance(claims: Sequence[Mapping[str, str | bool]]) -> str:
+    """A sentence on the number of claims that chance alone would decide."""
     judged = [claim for claim in claims if claim.get("interval")]
     if not judged:
         return ""

@@ -1,4 +1,4 @@
-"""A worker for the jobs of studies, which knows what they measure.
+"""The worker for the jobs of studies, with their measurements.
 
 Like `taynode.lab.sweep.worker`: `python -m taynode.lab.paper.worker JOB.json DIRECTORY`.
 """

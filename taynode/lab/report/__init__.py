@@ -1,6 +1,6 @@
-"""One page about some runs, and the arrays that it draws.
+"""A page about some runs, and the arrays that it draws.
 
 - `page.write_report(runs, out)`: the page.
-- `table.compare_table(runs)`: its numbers, as plain data.
-- `paths.trace(...)`: what single samples do; the one module here that needs JAX.
+- `table.compare_table(runs)`: the numbers of the page, as values of JSON.
+- `record.record_samples(training, directory)`: writes the arrays. Only this needs JAX.
 """

@@ -1,15 +1,27 @@
 """The numbers at the top of the page, a card for each group."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 from .formats import change, duration
 from .groups import Group
 from .headline import quality, show_quality
 
 
-def make_cards(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """What each card says; bars are relative to the most expensive model."""
+class Card(NamedTuple):
+    """The numbers of a group; `bar` is in percent of the most expensive group."""
+
+    label: str
+    group: Group
+    num_runs: int
+    nfe: str
+    change: str | None
+    bar: float
+    facts: list[tuple[str, str]]
+
+
+def make_cards(groups: Sequence[Group]) -> list[Card]:
+    """A card for each group."""
     means = [group.last("test_nfe").mean for group in groups]
     most = max([mean for mean in means if mean is not None], default=0.0)
     baselines = {group.task: group for group in reversed(groups) if group.is_baseline}
@@ -19,7 +31,7 @@ def make_cards(groups: Sequence[Group]) -> list[dict[str, Any]]:
     ]
 
 
-def _card(group: Group, mean: float | None, most: float, baseline: Group | None) -> dict[str, Any]:
+def _card(group: Group, mean: float | None, most: float, baseline: Group | None) -> Card:
     name, value = quality(group)
     against = None
     if baseline is not None and baseline is not group and mean is not None:
@@ -29,12 +41,6 @@ def _card(group: Group, mean: float | None, most: float, baseline: Group | None)
         ("Forward solve", duration(group.last("forward_seconds").mean)),
         ("Training", duration(group.last("train_seconds").mean)),
     ]
-    return {
-        "label": group.title,
-        "group": group,
-        "num_runs": len(group.runs),
-        "nfe": group.last("test_nfe").text(1),
-        "change": against,
-        "bar": 100 * mean / most if mean is not None and most else 0.0,
-        "facts": facts,
-    }
+    bar = 100 * mean / most if mean is not None and most else 0.0
+    nfe = group.last("test_nfe").text(1)
+    return Card(group.title, group, len(group.runs), nfe, against, bar, facts)

@@ -1,19 +1,18 @@
-"""Figures of what flows have learned: data, density and samples."""
+"""Figures of flows: data, density and samples."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from .figures import base_layout, Figure
+from .figures import base_layout, Figure, short
 from .groups import Group
-from .runs import Run
+from .runs import StoredRun
 from .samples import sheet
 
 
 BINS = 90
 GRAY = [[0, "#000000"], [1, "#ffffff"]]
-# Magma, which plotly does not know by its name in a page.
+# Magma: plotly does not know it by name within a page.
 DARK = [
     [0, "#000004"],
     [0.25, "#51127c"],
@@ -24,8 +23,8 @@ DARK = [
 
 
 def density_panels(groups: Sequence[Group]) -> list[tuple[Group | None, str, Figure]]:
-    """The data, and for each group that has any its density and its samples."""
-    found = [(group, _first(group)) for group in groups]
+    """The data, and the density and samples of each group that has them."""
+    found = [(group, next(filter(_kind, group.runs), None)) for group in groups]
     chosen = [(group, run) for group, run in found if run is not None]
     if not chosen:
         return []
@@ -43,18 +42,14 @@ def density_panels(groups: Sequence[Group]) -> list[tuple[Group | None, str, Fig
     return panels
 
 
-def _kind(run: Run) -> str | None:
+def _kind(run: StoredRun) -> str | None:
     kinds = ("plane", "image")
     has = lambda kind: {f"{kind}_data", f"{kind}_samples"} <= run.samples.keys()
     return next((kind for kind in kinds if has(kind)), None)
 
 
-def _first(group: Group) -> Run | None:
-    return next((run for run in group.runs if _kind(run)), None)
-
-
 def _points(points: np.ndarray) -> Figure:
-    """Counted in squares: thousands of dots would be a blot."""
+    """Points counted in squares: thousands of dots would merge into a blot."""
     bound = 4.5
     edges = np.linspace(-bound, bound, BINS + 1)
     counts, _, _ = np.histogram2d(points[:, 1], points[:, 0], bins=(edges, edges))
@@ -64,11 +59,11 @@ def _points(points: np.ndarray) -> Figure:
 
 def _heatmap(x: np.ndarray, y: np.ndarray, values: np.ndarray, hover: str) -> Figure:
     values = np.where(np.isfinite(values), values, 0.0)
-    trace: dict[str, Any] = {
+    trace: Figure = {
         "type": "heatmap",
-        "x": _short(x),
-        "y": _short(y),
-        "z": [_short(row) for row in values],
+        "x": short(x, 3),
+        "y": short(y, 3),
+        "z": [short(row, 3) for row in values],
         "colorscale": DARK,
         "showscale": False,
         "hovertemplate": f"(%{{x:.2f}}, %{{y:.2f}}): {hover}<extra></extra>",
@@ -77,9 +72,9 @@ def _heatmap(x: np.ndarray, y: np.ndarray, values: np.ndarray, hover: str) -> Fi
 
 
 def _images(images: np.ndarray) -> Figure:
-    trace: dict[str, Any] = {
+    trace: Figure = {
         "type": "heatmap",
-        "z": [_short(row) for row in sheet(images)],
+        "z": [short(row, 3) for row in sheet(images)],
         "colorscale": GRAY,
         "zmin": 0,
         "zmax": 1,
@@ -90,7 +85,3 @@ def _images(images: np.ndarray) -> Figure:
     layout = base_layout("", "", xaxis=hidden, yaxis=hidden | {"autorange": "reversed"})
     layout["margin"] = {"l": 6, "r": 6, "t": 6, "b": 6}
     return {"data": [trace], "layout": layout}
-
-
-def _short(values: np.ndarray) -> list[float]:
-    return [float(f"{value:.3g}") for value in values]

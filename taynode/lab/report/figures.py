@@ -1,12 +1,12 @@
-"""Figures of training and of its costs, as plain plotly JSON.
+"""Figures of training and its costs, as JSON for plotly.
 
-Colors are names, such as `@g1` or `@g1:0.2`, which the page replaces by those of its theme.
+Colors are names, such as `@g1` or `@g1:0.2`. The page replaces them by the colors of its theme.
 """
 
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from .formats import fixed, is_number, number
 from .groups import Group
@@ -15,16 +15,19 @@ from .headline import quality
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "bowtie")
 BAND = ("test_nfe_q05", "test_nfe_q95")
-Figure = dict[str, Any]
+# A figure of plotly as JSON, or a part of one.
+Figure: TypeAlias = dict[str, Any]
+# `None` is a gap.
+Coordinates: TypeAlias = Sequence[float | None]
 
 
-def short(values: Iterable[float]) -> list[float | None]:
-    """Four digits are more than a screen shows; where there is no number, there is a hole."""
-    return [float(f"{x:.4g}") if math.isfinite(x) else None for x in values]
+def short(values: Iterable[float], digits: int = 4) -> list[float | None]:
+    """Numbers with few digits, which is more than a screen shows; `None` if not finite."""
+    return [float(f"{x:.{digits}g}") if math.isfinite(x) else None for x in values]
 
 
-def base_layout(x_title: str, y_title: str, **more: Any) -> dict[str, Any]:
-    """What all figures have in common. Margins are fixed, so that panels line up."""
+def base_layout(x_title: str, y_title: str, **more: Any) -> Figure:
+    """The layout that all figures share. Margins are fixed, so that panels line up."""
     axis = {
         "gridcolor": "@grid",
         "linecolor": "@line",
@@ -58,19 +61,19 @@ def base_layout(x_title: str, y_title: str, **more: Any) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """Text for plotly, which reads some HTML; `R_2` gets its index."""
+    """Text for plotly, which reads some HTML, with `R_2` as a formula."""
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"\bR_(\w)", r"R<sub>\1</sub>", safe)
 
 
 def clock(groups: Sequence[Group]) -> str:
-    """What time is measured in: epochs, unless some row lacks them."""
+    """The unit of time: epochs, unless some row lacks them."""
     rows = [row for group in groups for run in group.runs for row in run.rows]
     return "epoch" if all(is_number(row.get("epoch")) for row in rows) else "step"
 
 
 def curve(group: Group, name: str, time: str) -> tuple[list[float], list[float]]:
-    """A metric during training: its mean over the seeds that have it at that time."""
+    """A metric during training, as the mean over the seeds that have it at a time."""
     values: dict[float, list[float]] = {}
     for run in group.runs:
         for row in run.rows:
@@ -82,7 +85,7 @@ def curve(group: Group, name: str, time: str) -> tuple[list[float], list[float]]
 
 def _line(
     group: Group, index: int, x: list[float], y: list[float], hover: str, **more: Any
-) -> dict[str, Any]:
+) -> Figure:
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -109,13 +112,14 @@ def _line(
 
 
 def nfe_figure(groups: Sequence[Group]) -> Figure | None:
-    """Evaluations per test sample during training, with the middle 90 % of the samples."""
+    """Evaluations per test sample during training, with a band of 90 % of the samples."""
     time = clock(groups)
     bands, lines = [], []
     for i, group in enumerate(groups):
         (x, low), (x_high, high) = (curve(group, name, time) for name in BAND)
         if len(x) > 1 and x == x_high:
-            bands.append(_band(group, x, low, high, 0.18 if len(groups) < 4 else 0.1))
+            opacity = 0.18 if len(groups) < 4 else 0.1
+            bands.append(band(group, x, low, high, opacity) | {"legendgroup": group.key})
         times, means = curve(group, "test_nfe", time)
         hover, more = "%{y:.1f}", {}
         if times == x == x_high:
@@ -129,15 +133,15 @@ def nfe_figure(groups: Sequence[Group]) -> Figure | None:
     return {"data": bands + lines, "layout": layout}
 
 
-def _band(
-    group: Group, x: list[float], low: list[float], high: list[float], opacity: float
-) -> dict[str, Any]:
+def band(
+    group: Group, x: Coordinates, low: Coordinates, high: Coordinates, opacity: float
+) -> Figure:
+    """The area between two lines, in the color of a group."""
     return {
         "type": "scatter",
         "mode": "lines",
-        "legendgroup": group.key,
-        "x": x + x[::-1],
-        "y": high + low[::-1],
+        "x": [*x, *reversed(x)],
+        "y": [*high, *reversed(low)],
         "fill": "toself",
         "fillcolor": f"@{group.color}:{opacity}",
         "line": {"width": 0, "color": f"@{group.color}:0"},
@@ -145,7 +149,7 @@ def _band(
     }
 
 
-def _over_time(time: str, **more: Any) -> dict[str, Any]:
+def _over_time(time: str, **more: Any) -> Figure:
     name = time.capitalize()
     layout = base_layout(name, "", hovermode="x unified", **more)
     layout["xaxis"]["unifiedhovertitle"] = {"text": f"{name} %{{x:.3~f}}"}
@@ -153,7 +157,7 @@ def _over_time(time: str, **more: Any) -> dict[str, Any]:
 
 
 def metric_figure(groups: Sequence[Group], metric: str) -> Figure | None:
-    """The loss or the error during training: on test data, and dotted on training data."""
+    """A metric during training: on test data, and dotted on training data."""
     time = clock(groups)
     traces, seen = [], []
     share = metric == "error"
@@ -168,7 +172,7 @@ def metric_figure(groups: Sequence[Group], metric: str) -> Figure | None:
                 traces.append(_line(group, i, x, y, hover, **more))
     if not traces:
         return None
-    axis: dict[str, Any] = {"tickformat": ".0%", "rangemode": "tozero"} if share else {}
+    axis: Figure = {"tickformat": ".0%", "rangemode": "tozero"} if share else {}
     # Losses of densities may be negative.
     if not share and min(seen) > 0 and max(seen) > 8 * min(seen):
         axis = {"type": "log", "dtick": "D2", "tickformat": "~g"}
@@ -176,7 +180,7 @@ def metric_figure(groups: Sequence[Group], metric: str) -> Figure | None:
 
 
 def tradeoff_figure(groups: Sequence[Group]) -> Figure | None:
-    """Cost against quality, a point for each group; only worth it for three and more."""
+    """Cost against quality, a point for each group; `None` for fewer than three groups."""
     names = {quality(group)[0] for group in groups}
     points = [
         (i, group, group.last("test_nfe"), quality(group)[1]) for i, group in enumerate(groups)
@@ -201,8 +205,8 @@ def tradeoff_figure(groups: Sequence[Group]) -> Figure | None:
     return {"data": traces, "layout": layout}
 
 
-def describe(groups: Sequence[Group], name: str, *, decimals: int | None = None) -> str:
-    """The last values of a metric, for those who cannot see the figure."""
-    show = number if decimals is None else lambda x: fixed(x, decimals)
+def describe(groups: Sequence[Group], name: str) -> str:
+    """The last values of a metric, for readers who cannot see the figure."""
+    show = fixed if name == "test_nfe" else number
     known = [(group.label, group.last(name).mean) for group in groups]
     return "; ".join(f"{label}: {show(mean)}" for label, mean in known if mean is not None)

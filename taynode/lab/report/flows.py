@@ -1,4 +1,4 @@
-"""What a trained flow has learned: its samples and, in the plane, its density."""
+"""Samples of a trained flow and, in the plane, its density."""
 
 from pathlib import Path
 from typing import Any
@@ -7,11 +7,13 @@ import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
+from jaxtyping import ArrayLike
 
+from ...models import ContinuousFlow
 from ..config import SolveConfig
 from ..training.build import make_solve
 from ..training.keys import Keys
-from .samples import sheet
+from .samples import SampleArrays, sheet
 
 
 BATCH = 500
@@ -22,9 +24,9 @@ GRID = 80
 
 
 def draw_samples(
-    task: Any, model: Any, evaluation: SolveConfig, *, num: int, seed: int = 0
+    task: object, model: ContinuousFlow, evaluation: SolveConfig, *, num: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of a flow, as the task shows them, and the evaluations that each took."""
+    """Samples of a flow, as the task shows them, and the number of evaluations of each."""
     solve, batch = make_solve(evaluation), min(BATCH, num)
 
     @eqx.filter_jit
@@ -43,9 +45,9 @@ def draw_samples(
 
 
 def draw_density(
-    model: Any, evaluation: SolveConfig, *, points: int, seed: int = 0
+    model: ContinuousFlow, evaluation: SolveConfig, *, points: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """An axis, and the density of a flow in the plane on its square."""
+    """An axis, and the density of a flow on the square of the axis."""
     solve = make_solve(evaluation)
     axis = np.linspace(-BOUND, BOUND, points, dtype=model.dtype)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -63,9 +65,9 @@ def draw_density(
 
 
 def flow_arrays(
-    task: Any, model: Any, evaluation: SolveConfig, test_data: Any, *, seed: int = 0
-) -> dict[str, np.ndarray]:
-    """What the page shows of a flow, for `samples.npz`: see `taynode.lab.report.samples`."""
+    task: object, model: ContinuousFlow, evaluation: SolveConfig, test_data: ArrayLike, *, seed: int
+) -> SampleArrays:
+    """The arrays of a flow in `samples.npz`; see `taynode.lab.report.samples`."""
     kind = kind_of(model)
     if kind is None:
         return {}
@@ -78,16 +80,16 @@ def flow_arrays(
     return arrays
 
 
-def kind_of(model: Any) -> str | None:
-    """How samples are shown: as points in the plane, as images, or not at all."""
+def kind_of(model: ContinuousFlow) -> str | None:
+    """The way to show samples: as points in the plane, as images, or `None`."""
     shape = model.event_shape
     if shape == (2,):
         return "plane"
     return "image" if len(shape) == 3 and shape[-1] == 1 else None
 
 
-def shown_data(data: Any, kind: str) -> np.ndarray:
-    """Data as it is compared with samples."""
+def shown_data(data: ArrayLike, kind: str) -> np.ndarray:
+    """Data in the form of samples."""
     data = np.asarray(data)
     return data if kind == "plane" else np.asarray(data[..., None], np.float32) / 255
 

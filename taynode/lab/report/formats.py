@@ -1,23 +1,24 @@
-"""Numbers as people write them."""
+"""Numbers and settings as text for readers."""
 
 import math
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 
 MISSING = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
-# Narrow, and no line breaks at it.
+# Narrow, and without a line break.
 SPACE = "\N{NARROW NO-BREAK SPACE}"
 
 
-def is_number(value: Any) -> TypeGuard[float]:
-    """Whether this is a finite number."""
-    real = isinstance(value, int | float) and not isinstance(value, bool)
-    return real and math.isfinite(value)
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value)
 
 
-def number(value: Any, digits: int = 3) -> str:
-    """With some significant digits: 41.8, 0.00123, 4.2e-7."""
+def number(value: object, digits: int = 3) -> str:
+    """A number with some significant digits: 41.8, 0.00123, 4.2e-7."""
     if not is_number(value):
         return MISSING
     if value == 0:
@@ -32,23 +33,23 @@ def number(value: Any, digits: int = 3) -> str:
     return f"{value:,.{max(0, digits - 1 - power)}f}".replace("-", MINUS)
 
 
-def fixed(value: Any, decimals: int = 1) -> str:
-    """With some decimals, for columns of one kind."""
+def fixed(value: object, decimals: int = 1) -> str:
+    """A number with some decimals, for columns."""
     if not is_number(value):
         return MISSING
     return f"{value:,.{decimals}f}".replace("-", MINUS)
 
 
-def percent(value: Any) -> str:
-    """A share as 2.8 %; small ones with one more digit."""
+def percent(value: object) -> str:
+    """A share as 2.8 %; small shares have one more digit."""
     if not is_number(value):
         return MISSING
     decimals = 2 if 0 < abs(100 * value) < 0.95 else 1
     return f"{fixed(100 * value, decimals)}{SPACE}%"
 
 
-def change(before: Any, after: Any) -> str:
-    """A relative change as -34 %, with its sign."""
+def change(before: object, after: object) -> str:
+    """A relative change with its sign: -34 %."""
     if not (is_number(before) and is_number(after)) or before == 0:
         return MISSING
     value = round(100 * (after / before - 1))
@@ -56,8 +57,8 @@ def change(before: Any, after: Any) -> str:
     return f"{sign}{abs(value)}{SPACE}%"
 
 
-def setting(value: Any) -> str:
-    """A value of a configuration as one would type it: 0.1, 1e-5, none."""
+def setting(value: object) -> str:
+    """A setting as one types it: 0.1, 1e-5, none."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -70,7 +71,7 @@ def setting(value: Any) -> str:
     return str(value)
 
 
-def duration(seconds: Any) -> str:
+def duration(seconds: object) -> str:
     """Seconds as 640 ms, 12.3 s, 4.2 min or 3.1 h."""
     if not is_number(seconds):
         return MISSING

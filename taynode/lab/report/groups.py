@@ -1,13 +1,14 @@
-"""Runs that differ in nothing but their seed belong together."""
+"""Groups: runs that differ only in their seed."""
 
 import dataclasses
 import json
 import statistics
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ..files import Json
 from .formats import fixed, is_number, number, setting, SPACE
-from .runs import Run
+from .runs import StoredRun
 
 
 NUM_COLORS = 6
@@ -28,7 +29,7 @@ class Summary(NamedTuple):
     count: int
 
     def text(self, decimals: int | None = None) -> str:
-        """As 27.4 or 27.4 ± 0.8."""
+        """The mean and the deviation, such as 27.4 or 27.4 ± 0.8."""
         show = number if decimals is None else lambda x: fixed(x, decimals)
         if self.std is None:
             return show(self.mean)
@@ -43,11 +44,11 @@ class Group:
     index: int
     color: str
     repeats_color: bool
-    runs: tuple[Run, ...]
+    runs: tuple[StoredRun, ...]
 
     @property
     def key(self) -> str:
-        """A name for the page's own use."""
+        """The name of the group within the page."""
         return f"group{self.index}"
 
     @property
@@ -56,27 +57,22 @@ class Group:
         return self.label[:1].upper() + self.label[1:]
 
     @property
-    def regularizer(self) -> str:
-        """The name of the regularizer."""
-        return regularizer_name(self.runs[0])
-
-    @property
     def task(self) -> str:
         """The name of the task."""
         return str(self.runs[0].config.get("task", "unknown task"))
 
     @property
     def is_baseline(self) -> bool:
-        """Whether nothing was charged."""
+        """Whether the runs are unregularized."""
         return is_baseline(self.runs[0])
 
     def last(self, name: str) -> Summary:
-        """A number at the end of training, over all seeds."""
+        """A metric at the end of training, over all seeds."""
         return summarize([run.value(name) for run in self.runs])
 
 
 def summarize(values: Sequence[float | None]) -> Summary:
-    """Mean and deviation of those that are known."""
+    """The mean and deviation of the known values."""
     known = [value for value in values if value is not None and is_number(value)]
     if not known:
         return Summary(None, None, 0)
@@ -84,13 +80,13 @@ def summarize(values: Sequence[float | None]) -> Summary:
     return Summary(statistics.fmean(known), std, len(known))
 
 
-def is_baseline(run: Run) -> bool:
-    """Whether nothing was charged; with no configuration nobody knows."""
+def is_baseline(run: StoredRun) -> bool:
+    """Whether a run is known to be unregularized."""
     settings = run.regularizer
     return bool(settings) and (settings.get("name") == "none" or settings.get("weight") == 0)
 
 
-def regularizer_name(run: Run) -> str:
+def regularizer_name(run: StoredRun) -> str:
     """The regularizer in words: `R_2` for `r2`."""
     if not run.regularizer:
         return run.name
@@ -100,26 +96,26 @@ def regularizer_name(run: Run) -> str:
     return f"R_{name[1:]}" if name[:1] == "r" and name[1:].isdigit() else NAMES.get(name, name)
 
 
-def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one table, with names such as `training.rtol`."""
-    out: dict[str, Any] = {}
+def flatten(config: Json, prefix: str = "") -> Json:
+    """Nested settings as a flat dictionary, with names such as `training.rtol`."""
+    out: Json = {}
     for name, value in config.items():
         inner = flatten(value, f"{prefix}{name}.") if isinstance(value, dict) and value else None
         out |= {f"{prefix}{name}": value} if inner is None else inner
     return out
 
 
-def group_runs(runs: Sequence[Run]) -> list[Group]:
-    """Groups in the order of their first run, but those without regularizer first."""
-    members: dict[str, list[Run]] = {}
+def group_runs(runs: Sequence[StoredRun]) -> list[Group]:
+    """Groups in the order of their first runs; unregularized ones come first."""
+    members: dict[str, list[StoredRun]] = {}
     for run in runs:
         config = {name: value for name, value in run.config.items() if name != "seed"}
-        # Without a configuration, a run is like no other.
+        # A run without a configuration is a group of its own.
         key = json.dumps(config, sort_keys=True) if config else run.name
         members.setdefault(key, []).append(run)
     groups = sorted(members.values(), key=lambda group: not is_baseline(group[0]))
     labels = _labels([group[0] for group in groups])
-    # The first color is a gray: it belongs to what all others are compared with.
+    # The first color is a gray, for the unregularized group.
     first = 0 if is_baseline(groups[0][0]) else 1
     return [
         Group(label, i, *_look(first + i), tuple(group))
@@ -128,17 +124,17 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
 
 
 def _look(place: int) -> tuple[str, bool]:
-    """A color, and whether it was given before: the gray is not given twice."""
+    """A color, and whether another group has it, too. The gray is given once."""
     turn, color = divmod(place - 1, NUM_COLORS - 1)
     return ("g0", False) if place == 0 else (f"g{color + 1}", turn > 0)
 
 
-def _labels(runs: list[Run]) -> list[str]:
-    """The name of the regularizer, and as many settings as it takes to be unique."""
+def _labels(runs: list[StoredRun]) -> list[str]:
+    """The name of the regularizer, and the settings that make it unique."""
     settings = [flatten(run.config) for run in runs]
     parts = [[regularizer_name(run)] for run in runs]
     names = {name: None for setting in settings for name in setting if name != "seed"}
-    # The weight comes first: it is what one varies.
+    # The weight comes first, since it is varied most.
     for name in sorted(names, key=lambda name: name != "regularizer.weight"):
         values = [setting.get(name) for setting in settings]
         twins = [

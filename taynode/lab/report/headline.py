@@ -1,4 +1,4 @@
-"""What came out, in a sentence."""
+"""The outcome of the runs in a sentence."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def headlines(groups: Sequence[Group]) -> list[tuple[str, str]]:
 
 
 def quality(group: Group) -> tuple[str, Summary]:
-    """By what a model is judged: its test error, or else its test loss."""
+    """The measure of a model: its test error, or else its test loss."""
     error = group.last("test_error")
     if error.mean is not None:
         return "test_error", error
@@ -67,7 +67,7 @@ def _range(groups: list[Group]) -> str:
 
 
 def _comparison(baseline: Group, others: list[Group]) -> tuple[str, str]:
-    """The cheapest model that is as good as without; if there is none, the cheapest."""
+    """The cheapest model that is as good as the unregularized one, or else the cheapest."""
     as_good = [group for group in others if _is_as_good(group, baseline)]
     best = min(as_good or others, key=lambda group: group.last("test_nfe").mean or 0.0)
     before, after = baseline.last("test_nfe"), best.last("test_nfe")
@@ -81,7 +81,7 @@ def _comparison(baseline: Group, others: list[Group]) -> tuple[str, str]:
 
 
 def _doubts(baseline: Group, best: Group) -> list[str]:
-    """Why two groups may not be comparable."""
+    """Reasons why two groups may not be comparable."""
     doubts = []
     ends = [(group.last("epoch").mean or group.last("step").mean) for group in (baseline, best)]
     if ends[0] != ends[1]:
@@ -106,8 +106,9 @@ def _among(count: int, any_as_good: bool) -> str:
 
 def _is_as_good(group: Group, baseline: Group) -> bool:
     (name, value), (other, limit) = quality(group), quality(baseline)
-    comparable = name == other and value.mean is not None and limit.mean is not None
-    return comparable and value.mean <= limit.mean  # pyright: ignore[reportOperatorIssue]
+    if name != other or value.mean is None or limit.mean is None:
+        return False
+    return value.mean <= limit.mean
 
 
 def _against(baseline: Group, best: Group) -> str:
@@ -118,11 +119,8 @@ def _against(baseline: Group, best: Group) -> str:
     if name != other or before.mean is None:
         return found
     old = show_quality(name, before)
-    return (
-        f"{found}, the same as without"
-        if old == show_quality(name, value)
-        else (f"{found} instead of {old}")
-    )
+    same = old == show_quality(name, value)
+    return f"{found}, the same as without" if same else f"{found} instead of {old}"
 
 
 def _verb(before: float, after: float) -> str:

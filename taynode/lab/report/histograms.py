@@ -1,12 +1,11 @@
-"""How evaluations are distributed over samples."""
+"""Histograms of evaluations over samples."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from .figures import base_layout, Figure, plain
+from .figures import base_layout, Figure, plain, short
 from .formats import percent
 from .groups import Group
 
@@ -15,15 +14,16 @@ SPLITS = {"train": "training", "test": "test"}
 
 
 def histogram_figures(groups: Sequence[Group]) -> dict[str, Figure]:
-    """How evaluations are distributed over training and test samples, on common axes."""
-    counts = {
-        split: [_pooled(group, f"{split}_nfe") for group in groups] for split in ("train", "test")
-    }
+    """Histograms of evaluations over training and test samples, on common axes."""
+    counts = {split: [_pooled(group, f"{split}_nfe") for group in groups] for split in SPLITS}
     everything = np.concatenate([x for arrays in counts.values() for x in arrays])
     if not len(everything):
         return {}
     edges = _edges(everything, max(8, 60 // len(groups)))
-    heights = {split: [_shares(x, edges) for x in arrays] for split, arrays in counts.items()}
+    heights = {
+        split: [np.histogram(x, edges)[0] / max(1, len(x)) for x in arrays]
+        for split, arrays in counts.items()
+    }
     top = max(float(x.max()) for arrays in heights.values() for x in arrays)
     figures = {}
     for split, arrays in heights.items():
@@ -53,7 +53,7 @@ def _pooled(group: Group, name: str) -> np.ndarray:
 
 
 def _edges(values: np.ndarray, most: int) -> np.ndarray:
-    """One bin per possible count if they are few: a solver adds some evaluations a step."""
+    """A bin for each possible count if these are few. Counts differ by whole steps."""
     low, high = values.min(), values.max()
     integers = np.unique(values.round().astype(int))
     step = int(np.gcd.reduce(np.diff(integers))) if len(integers) > 1 else 1
@@ -61,18 +61,14 @@ def _edges(values: np.ndarray, most: int) -> np.ndarray:
     return np.arange(low - step / 2, high + step, step)
 
 
-def _ticks(edges: np.ndarray) -> dict[str, Any]:
-    """A tick at each bin, if there is room for all."""
+def _ticks(edges: np.ndarray) -> Figure:
+    """A tick at each bin, or fewer if there is not enough room."""
     centers = (edges[:-1] + edges[1:]) / 2
     step = math.ceil(len(centers) / 8)
     return {"tickvals": centers[::step].tolist()}
 
 
-def _shares(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    return np.histogram(values, edges)[0] / max(1, len(values))
-
-
-def _bars(group: Group, edges: np.ndarray, shares: np.ndarray, split: str) -> dict[str, Any]:
+def _bars(group: Group, edges: np.ndarray, shares: np.ndarray, split: str) -> Figure:
     lows, highs = np.ceil(edges[:-1]).astype(int), np.ceil(edges[1:]).astype(int) - 1
     spans = [f"{a}" if a >= b else f"{a} to {b}" for a, b in zip(lows, highs, strict=True)]
     lines = [
@@ -84,7 +80,7 @@ def _bars(group: Group, edges: np.ndarray, shares: np.ndarray, split: str) -> di
         "name": plain(group.title),
         "legendgroup": group.key,
         "x": ((edges[:-1] + edges[1:]) / 2).tolist(),
-        "y": [float(f"{share:.4g}") for share in shares],
+        "y": short(shares),
         "text": lines,
         "textposition": "none",
         "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",

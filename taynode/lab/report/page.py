@@ -1,42 +1,44 @@
-"""The page about some runs: one HTML file that needs nothing else."""
+"""The page about some runs: a single HTML file."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from ..files import Json
 from .cards import make_cards
 from .command import reproduce
 from .densities import density_panels
-from .figures import describe, metric_figure, nfe_figure, tradeoff_figure
+from .figures import describe, Figure, metric_figure, nfe_figure, tradeoff_figure
 from .formats import setting
 from .groups import flatten, Group, group_runs
 from .headline import headlines
 from .histograms import histogram_figures
 from .rendering import as_script, render_page
-from .runs import read_runs, Run
+from .runs import read_runs, StoredRun
 from .series_figures import series_panels
-from .table import MISSING, show, table_rows, used_columns
+from .table import MISSING, show, table_row, used_columns
 from .trajectories import draw_paths, Panels
 
 
 def write_report(runs: Sequence[str | Path], out: str | Path) -> Path:
-    """Write the page about some runs, and return where it is.
+    """Write the page about some runs, and return its path.
 
-    It shows whatever the runs have, and says what they lack.
+    The page shows all that the runs have, and names what they lack.
 
     **Arguments:**
 
-    - `runs`: their directories. Runs that differ in their seed alone are taken together.
-    - `out`: the file; its directory is made if need be.
+    - `runs`: the directories of the runs. Runs that differ only in their seed form a group.
+    - `out`: the file; its directory is made if it is missing.
     """
     return render_page("report.html.j2", _content(read_runs(runs)), Path(out))
 
 
-def _content(runs: list[Run]) -> dict[str, Any]:
-    """What the template shows, as plain data."""
+def _content(runs: list[StoredRun]) -> Json:
+    """The content of the template."""
     groups = group_runs(runs)
-    rows = table_rows(runs)
+    few = len(groups) < 4
+    names = " and ".join(x.label for x in groups) if few else f"{len(groups)} configurations"
+    rows = [table_row(run) for run in runs]
     columns = used_columns(rows)
     panels = draw_paths(groups)
     densities, series = density_panels(groups), series_panels(groups)
@@ -53,8 +55,7 @@ def _content(runs: list[Run]) -> dict[str, Any]:
     figures |= {f"density-{i}": figure for i, (_, _, figure) in enumerate(densities)}
     figures |= {f"series-{i}": figure for i, (_, _, figure) in enumerate(series)}
     return {
-        "title": f"{', '.join(dict.fromkeys(group.task for group in groups))}: "
-        + " and ".join(_title(groups)),
+        "title": f"{', '.join(dict.fromkeys(group.task for group in groups))}: {names}",
         "headlines": headlines(groups),
         "groups": groups,
         "num_runs": len(runs),
@@ -84,45 +85,38 @@ def _content(runs: list[Run]) -> dict[str, Any]:
 
 
 def _words(command: str) -> list[str]:
-    """A command in pieces that are not to be broken: a flag and its value."""
+    """A command in pieces without line breaks: each flag with its value."""
     return re.split(r" (?=--)", command) if command else []
 
 
-def _title(groups: list[Group]) -> list[str]:
-    labels = [group.label for group in groups]
-    return labels if len(labels) < 4 else [f"{len(labels)} configurations"]
-
-
-def _settings_of(group: Group) -> dict[str, Any]:
+def _settings_of(group: Group) -> Json:
     """The settings of a group, with all its seeds."""
     settings = flatten(group.runs[0].config)
     seeds = {"seed": ", ".join(setting(run.seed) for run in group.runs)}
     return settings | seeds if settings else {}
 
 
-def _training(groups: list[Group]) -> list[tuple[str, str, str, Any]]:
+def _training(groups: list[Group]) -> list[tuple[str, str, str, Figure]]:
     """Figures with their names, titles and descriptions."""
-    found = [
-        (
-            "training-nfe",
-            "Evaluations per test sample",
-            describe(groups, "test_nfe", decimals=1),
-            nfe_figure(groups),
-        ),
-        ("training-loss", "Loss", describe(groups, "test_loss"), metric_figure(groups, "loss")),
-        (
-            "training-mse",
-            "Mean square error",
-            describe(groups, "test_mse"),
-            metric_figure(groups, "mse"),
-        ),
-        ("training-error", "Error", describe(groups, "test_error"), metric_figure(groups, "error")),
+    titles = {
+        "nfe": "Evaluations per test sample",
+        "loss": "Loss",
+        "mse": "Mean square error",
+        "error": "Error",
+    }
+    figures = {
+        name: nfe_figure(groups) if name == "nfe" else metric_figure(groups, name)
+        for name in titles
+    }
+    return [
+        (f"training-{name}", titles[name], describe(groups, f"test_{name}"), figure)
+        for name, figure in figures.items()
+        if figure is not None
     ]
-    return [entry for entry in found if entry[3] is not None]
 
 
 def _scale(panels: Panels | None) -> list[tuple[float, str]]:
-    """Where the ticks of the color scale are, in percent, and what they say."""
+    """The ticks of the color scale: their places in percent, and their labels."""
     if panels is None:
         return []
     low, high = panels.low, panels.high
@@ -134,8 +128,8 @@ def _scale(panels: Panels | None) -> list[tuple[float, str]]:
     return [(100 * (t - low) / (high - low), text) for t, text in ticks if low <= t <= high]
 
 
-def _settings(tables: list[tuple[Group, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Settings that differ, with the heads of their columns, and settings that do not."""
+def _settings(tables: list[tuple[Group, str, Json]]) -> Json:
+    """The settings that differ, with the heads of their columns, and those that do not."""
     known = [entry for entry in tables if entry[2]]
     names = {name: None for _, _, table in known for name in table}
     rows = [

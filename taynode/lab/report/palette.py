@@ -1,8 +1,8 @@
 """The colors of the page.
 
-Groups are told apart by people with any kind of color vision: under simulated protanopia,
-deuteranopia and tritanopia the colors stay at least 10 apart in OKLab (times 100), which the tests
-check. Markers differ as well. With more groups than colors, lines are dashed and swatches hollow.
+People with any kind of color vision can distinguish the groups: under simulated protanopia,
+deuteranopia and tritanopia, colors are at least 10 apart in OKLab (times 100), as the tests check.
+Markers differ as well. With more groups than colors, lines are dashed and swatches hollow.
 """
 
 LIGHT = {
@@ -15,14 +15,14 @@ LIGHT = {
     "mark": "#fff1c9",
     "link": "#0757b0",
     "warn": "#8a5300",
-    # Groups; the first is for runs without regularizer.
+    # Groups; the first color is for unregularized runs.
     "g0": "#7a838f",
     "g1": "#0860c4",
     "g2": "#d9600f",
     "g3": "#0d4f43",
     "g4": "#c170e3",
     "g5": "#962584",
-    # From small to large: what is large stands out from the background.
+    # From small to large: large values stand out from the background.
     "seq0": "#efb07c",
     "seq1": "#e4605e",
     "seq2": "#b0357a",

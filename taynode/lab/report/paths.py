@@ -9,12 +9,15 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
 
+from ..._types import Arrays, RealScalar, VectorField, Y
 from ...taylor import solution_derivatives
 from ..config import SolveConfig
+from ..tasks.base import AbstractTask
 from ..training.build import make_solve
 from ..training.evaluate import Evaluator
-from .samples import DEFAULT_ORDER
+from .samples import DEFAULT_ORDER, SampleArrays
 
 
 NUM_COUNTED = 1000
@@ -25,46 +28,46 @@ NUM_DIRECTIONS = 8
 
 @runtime_checkable
 class HasInitialState(Protocol):
-    """A task that tells where its paths begin, if that is not at the flattened inputs."""
+    """A task whose paths do not begin at the flattened inputs."""
 
-    def initial_state(self, model: Any, batch: Any) -> Any:
+    def initial_state(self, model: eqx.Module, batch: Any) -> Arrays:
         """The initial states of a batch: a pytree of arrays with samples first."""
         ...
 
 
 @runtime_checkable
 class HasVectorField(Protocol):
-    """A task that tells what moves its paths, if that is not `model.vector_field`."""
+    """A task whose paths do not follow `model.vector_field`."""
 
-    def vector_field(self, model: Any) -> Any:
-        """A function `f(t, y, args)` of the state of one sample."""
+    def vector_field(self, model: eqx.Module) -> VectorField:
+        """The vector field of one sample."""
         ...
 
 
 def trace(
-    task: Any,
-    model: Any,
+    task: AbstractTask,
+    model: eqx.Module,
     evaluation: SolveConfig,
     train_data: Any,
     test_data: Any,
     *,
     order: int = DEFAULT_ORDER,
     evaluator: Evaluator | None = None,
-) -> dict[str, np.ndarray]:
-    """What `samples.npz` holds, see `taynode.lab.report.samples`.
+) -> SampleArrays:
+    """The arrays of paths and evaluations in `samples.npz`; see `taynode.lab.report.samples`.
 
-    A task needs nothing for it if its paths begin at `batch.inputs`, each flattened, and follow
-    `model.vector_field` from time 0 to 1. Otherwise it has a method `initial_state(model, batch)`,
-    a method `vector_field(model)`, or an attribute `interval`, a pair of times.
+    By default, paths begin at `batch.inputs`, each flattened, and follow `model.vector_field` from
+    time 0 to 1. A task changes this by a method `initial_state(model, batch)`, a method
+    `vector_field(model)`, or an attribute `interval`, a pair of times.
 
     **Arguments:**
 
-    - `task`, `model`: what was trained.
-    - `evaluation`: how to solve.
+    - `task`, `model`: the task, and the trained model.
+    - `evaluation`: the settings of the solve.
     - `train_data`, `test_data`: pytrees of arrays with samples first. Paths are those of test
         samples.
-    - `order`: the highest derivative, K; at least 3 are computed, to be comparable.
-    - `evaluator`: one of the same task and settings that has been compiled already.
+    - `order`: the highest derivative, K; at least 3, so that runs can be compared.
+    - `evaluator`: an evaluator of the same task and settings, if one has been compiled.
     """
     evaluator = evaluator or Evaluator(task, evaluation)
     counts = {
@@ -84,16 +87,16 @@ def trace(
     return counts | paths
 
 
-def initial_state_of(task: Any, model: Any, batch: Any) -> Any:
-    """Where the paths of a batch begin."""
+def initial_state_of(task: AbstractTask, model: eqx.Module, batch: Any) -> Arrays:
+    """The initial states of a batch."""
     if isinstance(task, HasInitialState):
         return task.initial_state(model, batch)
     inputs = jnp.asarray(batch.inputs)
     return inputs.reshape(len(inputs), -1)
 
 
-def _choose(y0: Any) -> np.ndarray:
-    """Which samples are drawn: the first ones, or on a line evenly spread ones."""
+def _choose(y0: Arrays) -> np.ndarray:
+    """The indices of samples to draw: the first ones or, on a line, evenly spread ones."""
     leaves = jtu.tree_leaves(y0)
     total = len(leaves[0])
     count = min(NUM_PATHS, total)
@@ -104,18 +107,18 @@ def _choose(y0: Any) -> np.ndarray:
 
 
 def _solve(
-    task: Any, model: Any, evaluation: SolveConfig, y0: Any, order: int
-) -> dict[str, np.ndarray]:
+    task: AbstractTask, model: Any, evaluation: SolveConfig, y0: Arrays, order: int
+) -> SampleArrays:
     field = task.vector_field(model) if isinstance(task, HasVectorField) else model.vector_field
     t0, t1 = getattr(task, "interval", (0.0, 1.0))
     dtype = jnp.result_type(*jtu.tree_leaves(y0))
     times = jnp.linspace(t0, t1, NUM_TIMES, dtype=dtype)
-    # Both come from the one solve: what is drawn is what the solver has seen.
+    # Both come from a single solve, so the path that is drawn is that of the solver.
     dense = dfx.SubSaveAt(ts=times)
     steps = dfx.SubSaveAt(steps=True, fn=lambda t, y, args: None)
 
     @eqx.filter_jit
-    def run(field: Any, y0: Any) -> Any:
+    def run(field: VectorField, y0: Arrays) -> tuple[Array, Array, Array]:
         def each(y0):
             solve = make_solve(evaluation)
             # The first and the last time may be rounded into the interval, never out of it.
@@ -130,7 +133,7 @@ def _solve(
         return jax.vmap(each)(y0)
 
     states, derivative, step_times = (np.asarray(x) for x in run(field, y0))
-    # diffrax fills what it did not reach with infinity.
+    # diffrax fills unused entries with infinity.
     step_times = np.where(np.isfinite(step_times), step_times, np.nan)
     used = np.isfinite(step_times).any(axis=0)
     states = np.where(np.isfinite(states), states, np.nan)
@@ -142,15 +145,15 @@ def _solve(
     }
 
 
-def _sizes(field: Any, t: Any, y: Any, order: int) -> Any:
+def _sizes(field: VectorField, t: RealScalar, y: Y, order: int) -> Float[Array, "order"]:
     """The root mean square of each derivative."""
     derivatives = solution_derivatives(field, t, y, None, order=order)
     flat = [ravel_pytree(derivative)[0] for derivative in derivatives]
     return jnp.stack([jnp.sqrt(jnp.mean(x**2)) for x in flat])
 
 
-def _principal(states: np.ndarray) -> dict[str, np.ndarray]:
-    """Coordinates along the principal directions of all points, unless there are few anyway."""
+def _principal(states: np.ndarray) -> SampleArrays:
+    """Coordinates along the principal directions of all points, if there are more than two."""
     size = states.shape[-1]
     points = states.reshape(-1, size).astype(float)
     points = points[np.isfinite(points).all(axis=-1)]
@@ -158,7 +161,7 @@ def _principal(states: np.ndarray) -> dict[str, np.ndarray]:
     if size > 2 and len(points):
         mean = points.mean(axis=0)
         basis = np.linalg.svd(points - mean, full_matrices=False)[2][:NUM_DIRECTIONS]
-        # Directions have no sign of their own: the largest component of each is positive.
+        # The sign of a direction is arbitrary: the largest component of each is positive.
         largest = np.take_along_axis(basis, np.abs(basis).argmax(axis=1)[:, None], axis=1)
         basis = basis * np.sign(largest)
     return {

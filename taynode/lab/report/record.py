@@ -1,4 +1,4 @@
-"""What a finished run leaves for the page: paths and evaluations of single samples."""
+"""The record of a finished run for the page: paths and evaluations of single samples."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from .series import series_arrays
 
 
 def record_samples(training: Training, directory: Path) -> None:
-    """Write `samples.npz` of a run; an `on_finish` of `taynode.lab.train`."""
+    """Write `samples.npz` of a run; for `on_finish` of `taynode.lab.train`."""
     config = training.config
     arrays = trace(
         training.task,

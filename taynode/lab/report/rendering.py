@@ -1,4 +1,4 @@
-"""Pages: one HTML file each, which needs nothing else."""
+"""Pages: a single HTML file each."""
 
 import base64
 import functools
@@ -6,24 +6,24 @@ import gzip
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from ..config import ConfigError
-from ..files import drafted
+from ..files import drafted, Json
 from . import palette
+from .figures import Figure
 
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render_page(template: str, content: dict[str, Any], file: Path) -> Path:
-    """Write a page, at once or not at all, and return where it is.
+def render_page(template: str, content: Json, file: Path) -> Path:
+    """Write a page, in one step, and return its path.
 
     **Arguments:**
 
-    - `template`: its name among the templates.
-    - `content`: what it shows.
-    - `file`: where it goes; its directory is made if need be.
+    - `template`: the name of the template.
+    - `content`: the variables of the template.
+    - `file`: the path of the page; its directory is made if it is missing.
     """
     try:
         import jinja2
@@ -34,8 +34,8 @@ def render_page(template: str, content: dict[str, Any], file: Path) -> Path:
             f"The page needs {error.name}: run `pip install 'taynode[report]'`."
         ) from None
 
-    def with_index(text: Any) -> Any:
-        """Escaped text, with `R_2` as it is printed."""
+    def with_index(text: object) -> str:
+        """Escaped text, with `R_2` as a formula."""
         safe = str(markupsafe.escape(text))
         return markupsafe.Markup(re.sub(r"\bR_(\w)", r"R<sub>\1</sub>", safe))
 
@@ -59,8 +59,8 @@ def render_page(template: str, content: dict[str, Any], file: Path) -> Path:
     return file
 
 
-def as_script(figures: dict[str, Any]) -> Any:
-    """Figures as JSON that cannot end the script element it is in."""
+def as_script(figures: dict[str, Figure]) -> str:
+    """Figures as JSON that is safe within a script element; a `markupsafe.Markup`."""
     import markupsafe
 
     text = json.dumps(figures, allow_nan=False, separators=(",", ":"))
@@ -69,5 +69,5 @@ def as_script(figures: dict[str, Any]) -> Any:
 
 @functools.cache
 def _packed(library: str) -> str:
-    """The drawing library in a third of its size; browsers unpack it."""
+    """The drawing library, compressed to a third of its size; browsers unpack it."""
     return base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()

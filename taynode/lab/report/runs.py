@@ -1,55 +1,53 @@
-"""Reads runs from disk, whatever is left of them."""
+"""Reads runs from disk, complete or not."""
 
 import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from ..config import ConfigError
+from ..files import Json
 from ..training.records import CONFIG, ENVIRONMENT, METRICS, RunDirectory
 from .formats import is_number
-from .samples import read_samples, SAMPLES
+from .samples import read_samples, SampleArrays, SAMPLES
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
-    """What is on disk of a run; `notes` say what is not."""
+class StoredRun:
+    """The files of a run. `notes` names what is missing or damaged."""
 
     name: str
-    config: dict[str, Any]
-    environment: dict[str, Any]
-    rows: tuple[dict[str, Any], ...]
-    samples: dict[str, np.ndarray]
+    config: Json
+    environment: Json
+    rows: tuple[Json, ...]
+    samples: SampleArrays
     notes: tuple[str, ...]
     state: str = ""
 
     @property
-    def last(self) -> dict[str, Any]:
+    def last(self) -> Json:
         """The last row of the metrics."""
         return self.rows[-1] if self.rows else {}
 
     @property
-    def seed(self) -> Any:
-        """The seed, from the configuration or else from the metrics."""
+    def seed(self) -> object:
+        """The seed in the configuration or else in the metrics."""
         return self.config.get("seed", self.last.get("seed"))
 
     @property
-    def regularizer(self) -> dict[str, Any]:
+    def regularizer(self) -> Json:
         """The settings of the regularizer."""
         value = self.config.get("regularizer")
         return value if isinstance(value, dict) else {}
 
     def value(self, name: str) -> float | None:
-        """A number of the last row, if there is one."""
+        """A metric of the last row; `None` if it is unknown."""
         value = self.last.get(name)
         return float(value) if is_number(value) else None
 
 
-def read_runs(paths: Sequence[str | Path]) -> list[Run]:
-    """Read runs; their names are the shortest ends of their paths that tell them apart."""
+def read_runs(paths: Sequence[str | Path]) -> list[StoredRun]:
+    """Read runs. Their names are the shortest ends of their paths that differ."""
     if not paths:
         raise ConfigError("There is nothing to report: name at least one directory of a run.")
     resolved = list(dict.fromkeys(Path(path).resolve() for path in paths))
@@ -58,27 +56,26 @@ def read_runs(paths: Sequence[str | Path]) -> list[Run]:
     ]
 
 
-def read_run(path: Path, name: str | None = None) -> Run:
+def read_run(path: Path, name: str | None = None) -> StoredRun:
     """Read a run."""
     if not any((path / file).exists() for file in (CONFIG, METRICS)):
         raise ConfigError(f"{path} is not a run: it has neither {CONFIG} nor {METRICS}.")
     notes: list[str] = []
     config, environment = (_read_json(path / file, notes) for file in (CONFIG, ENVIRONMENT))
     rows = _read_rows(path / METRICS, notes)
-    samples: dict[str, np.ndarray] = {}
+    samples: SampleArrays = {}
     try:
         samples = read_samples(path)
-    except FileNotFoundError:
-        notes.append(f"{SAMPLES} is missing: no paths and no histograms.")
-    except (OSError, ValueError):
-        notes.append(f"{SAMPLES} cannot be read: no paths and no histograms.")
+    except (OSError, ValueError) as error:
+        problem = "is missing" if isinstance(error, FileNotFoundError) else "cannot be read"
+        notes.append(f"{SAMPLES} {problem}: no paths and no histograms.")
     status = RunDirectory(path).status()
     if status.get("state") == "failed":
         notes.append(f"Training failed. {status.get('message', '')}")
     if environment.get("data"):
         notes.append(f"Data: {environment['data']}.")
     state = str(status.get("state", ""))
-    run = Run(name or path.name, config, environment, tuple(rows), samples, (), state)
+    run = StoredRun(name or path.name, config, environment, tuple(rows), samples, (), state)
     return dataclasses.replace(run, notes=(*notes, *_doubts(run)))
 
 
@@ -90,14 +87,12 @@ def _short_names(paths: list[Path]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def _read_json(file: Path, notes: list[str]) -> dict[str, Any]:
+def _read_json(file: Path, notes: list[str]) -> Json:
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        notes.append(f"{file.name} is missing.")
-        return {}
-    except (OSError, ValueError):
-        notes.append(f"{file.name} cannot be read.")
+    except (OSError, ValueError) as error:
+        missing = isinstance(error, FileNotFoundError)
+        notes.append(f"{file.name} {'is missing' if missing else 'cannot be read'}.")
         return {}
     if isinstance(value, dict):
         return value
@@ -105,8 +100,8 @@ def _read_json(file: Path, notes: list[str]) -> dict[str, Any]:
     return {}
 
 
-def _read_rows(file: Path, notes: list[str]) -> list[dict[str, Any]]:
-    """The rows up to the first that is damaged, as a kill would leave them."""
+def _read_rows(file: Path, notes: list[str]) -> list[Json]:
+    """The rows up to the first damaged one; a kill may have cut off the last."""
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -129,8 +124,8 @@ def _read_rows(file: Path, notes: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def _doubts(run: Run) -> list[str]:
-    """What to know before believing the last row."""
+def _doubts(run: StoredRun) -> list[str]:
+    """Reasons to doubt the last row."""
     doubts = []
     last = run.last
     broken = sorted(

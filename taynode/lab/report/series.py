@@ -1,4 +1,4 @@
-"""What a latent ODE makes of single series, for `samples.npz`."""
+"""Predictions of a latent ODE for single series, for `samples.npz`."""
 
 from statistics import NormalDist
 from typing import Any
@@ -7,9 +7,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from ...models import LatentODE
 from ..config import SolveConfig
 from ..training.build import make_solve
 from ..training.keys import Keys
+from .samples import SampleArrays
 
 
 NUM_SERIES = 3
@@ -17,18 +19,18 @@ NUM_CHANNELS = 2
 NUM_DRAWS = 30
 NUM_NOISE = 21
 NUM_TIMES = 101
-# The model is shown what was observed until then, but for each fourth time.
+# The model gets the observations until this time, except those of each fourth time.
 SHOWN_UNTIL, HIDDEN = 0.75, 4
 QUANTILES = (0.05, 0.95)
 
 
 def series_arrays(
-    task: Any, model: Any, evaluation: SolveConfig, test_data: Any, *, seed: int = 0
-) -> dict[str, np.ndarray]:
-    """Some test series, what the model says of what it has seen of them, and of the rest.
+    task: Any, model: LatentODE, evaluation: SolveConfig, test_data: Any, *, seed: int = 0
+) -> SampleArrays:
+    """Some test series, the observations that the model gets, and its predictions.
 
-    Those with the most observations, and of these the channels with the most; in the units of the
-    source, if the task knows them.
+    They are the series and channels with the most observations, in the units of the source if the
+    task knows them.
     """
     mask = np.asarray(test_data.mask)
     chosen = np.argsort(-mask.sum(axis=(1, 2)), kind="stable")[:NUM_SERIES]
@@ -47,9 +49,9 @@ def series_arrays(
         return found.predicted[..., channels]
 
     mean = np.asarray(predict(model, Keys(seed).series))
-    # States that a failed solve has not come to are infinite.
+    # States that a failed solve did not reach are infinite.
     mean = np.where(np.isfinite(mean), mean, np.nan)
-    # As it would be observed: with noise at equally likely places, so that the band is smooth.
+    # The band includes the noise of observations, at its quantiles, so that the band is smooth.
     noise = [NormalDist().inv_cdf((i + 0.5) / NUM_NOISE) for i in range(NUM_NOISE)]
     drawn = np.concatenate([mean + model.noise_std * x for x in noise])
     low, high = np.quantile(drawn, QUANTILES, axis=0)

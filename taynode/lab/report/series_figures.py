@@ -1,13 +1,12 @@
-"""Figures of single series: what was observed, and what the model says."""
+"""Figures of single series: observations and predictions."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from .figures import base_layout, Figure, short
+from .figures import band, base_layout, Figure, short
 from .groups import Group
-from .runs import Run
+from .runs import StoredRun
 
 
 NAMES = ("times", "values", "seen", "dense", "mean", "low", "high", "names", "end", "unit")
@@ -15,7 +14,7 @@ NEEDED = {f"series_{name}" for name in NAMES}
 
 
 def series_panels(groups: Sequence[Group]) -> list[tuple[Group, str, Figure]]:
-    """For each series and channel a panel of each group that shows it, with a common axis."""
+    """A panel for each series, channel and group that has it; groups share the axis."""
     drawn = [
         (group, run)
         for group in groups
@@ -34,9 +33,9 @@ def series_panels(groups: Sequence[Group]) -> list[tuple[Group, str, Figure]]:
     return panels
 
 
-def _alike(drawn: Sequence[tuple[Group, Run]]) -> list[list[tuple[Group, Run]]]:
-    """Those together that show the same series; other tasks and scales have others."""
-    found: list[list[tuple[Group, Run]]] = []
+def _alike(drawn: Sequence[tuple[Group, StoredRun]]) -> list[list[tuple[Group, StoredRun]]]:
+    """Groups that show the same series together; tasks and scales differ in their series."""
+    found: list[list[tuple[Group, StoredRun]]] = []
     for each in drawn:
         for others in found:
             if _same_series(each[1].samples, others[0][1].samples):
@@ -48,7 +47,7 @@ def _alike(drawn: Sequence[tuple[Group, Run]]) -> list[list[tuple[Group, Run]]]:
 
 
 def _same_series(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
-    # Runs in single and double precision show the same, up to rounding.
+    # Runs in single and double precision show the same series, up to rounding.
     return np.array_equal(a["series_names"], b["series_names"]) and all(
         a[name].shape == b[name].shape
         and np.allclose(a[name], b[name], rtol=1e-3, atol=1e-6, equal_nan=True)
@@ -65,23 +64,14 @@ def _bounds(samples: Sequence[dict[str, np.ndarray]], i: int, j: int) -> list[fl
     return short(np.array([low - margin, high + margin]))
 
 
-def _panel(group: Group, run: Run, i: int, j: int, bounds: list[float | None]) -> Figure:
+def _panel(group: Group, run: StoredRun, i: int, j: int, bounds: list[float | None]) -> Figure:
     known = {name: run.samples[f"series_{name}"] for name in NAMES}
     mean, low, high = (known[name][i, :, j] for name in ("mean", "low", "high"))
     dense, color = short(known["dense"]), f"@{group.color}"
-    # Where a solve has not come to, there is no band.
+    # A failed solve leaves a gap in the band.
     there = np.isfinite(low) & np.isfinite(high)
     within = short(known["dense"][there])
-    band: dict[str, Any] = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": within + within[::-1],
-        "y": short(high[there]) + short(low[there])[::-1],
-        "fill": "toself",
-        "fillcolor": f"{color}:0.2",
-        "line": {"width": 0, "color": f"{color}:0"},
-        "hoverinfo": "skip",
-    }
+    shade = band(group, within, short(low[there]), short(high[there]), 0.2)
     line = {
         "type": "scatter",
         "mode": "lines",
@@ -114,4 +104,4 @@ def _panel(group: Group, run: Run, i: int, j: int, bounds: list[float | None]) -
         shapes=[edge | {"line": {"color": "@line", "dash": "dot"}}],
     )
     layout["yaxis"] = layout.get("yaxis", {}) | {"range": bounds}
-    return {"data": [band, line, *dots], "layout": layout}
+    return {"data": [shade, line, *dots], "layout": layout}

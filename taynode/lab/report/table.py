@@ -5,26 +5,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .formats import fixed, MISSING, number, percent, setting
-from .runs import read_runs, Run
+from ..files import Json
+from .formats import fixed, is_number, MISSING, number, percent, setting
+from .runs import read_runs, StoredRun
 
 
 class Column(NamedTuple):
-    """How a value of the table is called and shown."""
+    """A column: the key of its value in a row, its title, and the text of a value."""
 
     key: str
     title: str
     hint: str
-    show: Callable[[Any], str]
+    show: Callable[[object], str]
     is_text: bool = False
 
 
-def _milliseconds(value: Any) -> str:
-    return MISSING if value is None else number(1000 * value)
-
-
-def _seconds(value: Any) -> str:
-    return fixed(value, 1)
+def _milliseconds(value: object) -> str:
+    return number(1000 * value) if is_number(value) else MISSING
 
 
 COLUMNS = (
@@ -48,24 +45,20 @@ COLUMNS = (
     Column("kinetic", "K", "Kinetic energy: mean square velocity", number),
     Column("jacobian", "B", "Squared Frobenius norm of the Jacobian", number),
     Column("forward_seconds", "Forward ms", "A forward solve of a batch", _milliseconds),
-    Column("train_seconds", "Training s", "Wall-clock time of all steps", _seconds),
-    Column("compile_seconds", "Compile s", "Wall-clock time of the compiler", _seconds),
+    Column("train_seconds", "Training s", "Wall-clock time of all steps", fixed),
+    Column("compile_seconds", "Compile s", "Wall-clock time of the compiler", fixed),
 )
 
 
-def compare_table(runs: Sequence[str | Path]) -> list[dict[str, Any]]:
-    """A row for each run, from the last row of its metrics; what is not known is `None`."""
-    return table_rows(read_runs(runs))
+def compare_table(runs: Sequence[str | Path]) -> list[Json]:
+    """A row for each run, from the last row of its metrics. Unknown values are `None`."""
+    return [table_row(run) for run in read_runs(runs)]
 
 
-def table_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """The same of runs that have been read."""
-    return [_row(run) for run in runs]
-
-
-def _row(run: Run) -> dict[str, Any]:
+def table_row(run: StoredRun) -> Json:
+    """The row of a run."""
     charged = run.regularizer.get("name", "none") != "none"
-    told = {
+    settings = {
         "run": run.name,
         "task": run.config.get("task"),
         "regularizer": run.regularizer.get("name"),
@@ -74,11 +67,11 @@ def _row(run: Run) -> dict[str, Any]:
         "state": run.state if run.state not in ("", "finished") else None,
         "seed": run.seed,
     }
-    return told | {c.key: run.value(c.key) for c in COLUMNS if c.key not in told}
+    return settings | {c.key: run.value(c.key) for c in COLUMNS if c.key not in settings}
 
 
-def used_columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
-    """The columns in which anything is known, and the task only if there are several."""
+def used_columns(rows: Sequence[Json]) -> list[Column]:
+    """The columns with known values; the task only if there are several."""
     tasks = {row["task"] for row in rows} - {None}
     return [
         column
@@ -88,37 +81,24 @@ def used_columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
     ]
 
 
-def show(column: Column, row: dict[str, Any]) -> str:
+def show(column: Column, row: Json) -> str:
     """A value of the table as text."""
     value = row[column.key]
     return MISSING if value is None else column.show(value)
 
 
-def as_json(rows: Sequence[dict[str, Any]]) -> str:
+def as_json(rows: Sequence[Json]) -> str:
     """The table as JSON."""
     return json.dumps(list(rows), indent=2, allow_nan=False)
 
 
-def as_markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The table for a README."""
-    columns = used_columns(rows)
-    lines = [
-        [column.title for column in columns],
-        ["---" if column.is_text else "---:" for column in columns],
-        *([show(column, row) for column in columns] for row in rows),
-    ]
-    # A bar within a name would end its cell.
-    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
-    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
-
-
-# What fits on a terminal of 80 characters.
+# The columns that fit on a narrow terminal.
 WIDE = 160
 MOST_IMPORTANT = ("run", "weight", "test_error", "test_loss", "test_nfe", "train_seconds")
 
 
-def as_rich(rows: Sequence[dict[str, Any]], *, width: int | None = None) -> Any:
-    """The table for a terminal: a `rich.table.Table`; of the columns only those that fit."""
+def as_rich(rows: Sequence[Json], *, width: int | None = None) -> Any:
+    """The table for a terminal, a `rich.table.Table`, with the columns that fit."""
     from rich.table import Table
     from rich.text import Text
 
@@ -129,6 +109,6 @@ def as_rich(rows: Sequence[dict[str, Any]], *, width: int | None = None) -> Any:
     for column in columns:
         table.add_column(column.title, justify="left" if column.is_text else "right")
     for row in rows:
-        # As `Text`: square brackets in a name are no markup.
+        # Square brackets in a `Text` are no markup.
         table.add_row(*(Text(show(column, row)) for column in columns))
     return table

@@ -1,7 +1,7 @@
-"""Figures of paths: where they go, how sharply they bend, where the solver steps."""
+"""Figures of paths, with their derivatives as colors and the solver's steps as dots."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ NUM_SHADES = 24
 
 
 class Panels(NamedTuple):
-    """Panels side by side, with what they have in common."""
+    """Panels side by side, and the scale that they share."""
 
     order: int
     low: float
@@ -44,25 +44,25 @@ def draw_paths(groups: Sequence[Group]) -> Panels | None:
 
 
 def _shade_range(paths: list[Path]) -> tuple[float, float]:
-    """Between which powers of ten colors vary."""
+    """The powers of ten at the ends of the color scale."""
     values = np.concatenate([path.derivative.ravel() for path in paths])
     values = values[np.isfinite(values) & (values > 0)]
     if not len(values):
         return -1.0, 1.0
     low, high = np.log10(np.quantile(values, [0.05, 0.995]))
-    # Where a derivative changes its sign it is tiny, which matters to nobody.
+    # A derivative is tiny where it changes its sign, which does not matter.
     low = max(low, high - 4)
     return (float(low), float(high)) if high - low > 0.3 else (float(high) - 0.3, float(high))
 
 
-def _axes(paths: list[Path]) -> dict[str, Any]:
+def _axes(paths: list[Path]) -> Figure:
     points = np.concatenate([path.states.reshape(-1, path.states.shape[-1]) for path in paths])
     lows, highs = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
     pads = 0.05 * np.maximum(highs - lows, 1e-9)
     ranges = [[float(a), float(b)] for a, b in zip(lows - pads, highs + pads, strict=True)]
     if not paths[0].is_line:
         x, y = ranges
-        # Whichever range is too small for the panel is widened: all panels are of one size.
+        # All panels have one size, so the smaller range is widened.
         square = {"scaleanchor": "x", "scaleratio": 1, "constrain": "range"}
         return base_layout(
             "First direction",
@@ -76,13 +76,13 @@ def _axes(paths: list[Path]) -> dict[str, Any]:
     return base_layout("Time", "State", xaxis={"range": x}, yaxis={"range": ranges[0]})
 
 
-def _aspect(axes: dict[str, Any]) -> float:
-    """Width over height of a panel that fits the ranges, within reason."""
+def _aspect(axes: Figure) -> float:
+    """The ratio of width and height of a panel that fits the ranges, within bounds."""
     (left, right), (bottom, top) = (axes[name]["range"] for name in ("xaxis", "yaxis"))
     return min(1.6, max(1.0, (right - left) / (top - bottom)))
 
 
-def _panel(path: Path, order: int, low: float, high: float, layout: dict[str, Any]) -> Figure:
+def _panel(path: Path, order: int, low: float, high: float, layout: Figure) -> Figure:
     size = np.log10(np.maximum(path.derivative, 1e-300))
     size = np.where(np.isfinite(size), size, high)
     middle = (size[:, 1:] + size[:, :-1]) / 2
@@ -92,8 +92,8 @@ def _panel(path: Path, order: int, low: float, high: float, layout: dict[str, An
     return {"data": [*drawn, _starts(path), _dots(path, order)], "layout": layout}
 
 
-def _shaded(path: Path, chosen: np.ndarray, shade: int) -> dict[str, Any]:
-    """All pieces of one color as a single line with gaps: far faster than a line for each."""
+def _shaded(path: Path, chosen: np.ndarray, shade: int) -> Figure:
+    """All pieces of one color as a single line with gaps, which is faster than many lines."""
     xs: list[float | None] = []
     ys: list[float | None] = []
     for mask, states in zip(chosen, path.states, strict=True):
@@ -114,7 +114,7 @@ def _shaded(path: Path, chosen: np.ndarray, shade: int) -> dict[str, Any]:
     }
 
 
-def _starts(path: Path) -> dict[str, Any]:
+def _starts(path: Path) -> Figure:
     first = np.full(len(path.states), path.times[0]) if path.is_line else path.states[:, 0, 0]
     return {
         "type": "scatter",
@@ -126,7 +126,7 @@ def _starts(path: Path) -> dict[str, Any]:
     }
 
 
-def _dots(path: Path, order: int) -> dict[str, Any]:
+def _dots(path: Path, order: int) -> Figure:
     xs, ys, texts = [], [], []
     for i, states in enumerate(path.states):
         times = path.steps[i][np.isfinite(path.steps[i])]

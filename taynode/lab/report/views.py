@@ -1,4 +1,4 @@
-"""Paths of several runs, seen from one side."""
+"""Paths of several runs in common coordinates."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 from ...registry import derivative_order
 from .groups import Group
-from .runs import Run
+from .runs import StoredRun
 from .samples import DEFAULT_ORDER
 
 
@@ -15,7 +15,7 @@ NEEDED = ("path_times", "path_states", "path_derivative", "step_times")
 
 
 class Path(NamedTuple):
-    """The paths of a group, which are those of one of its runs."""
+    """The paths of a group: those of one of its runs."""
 
     group: Group
     times: np.ndarray
@@ -26,16 +26,16 @@ class Path(NamedTuple):
 
     @property
     def is_line(self) -> bool:
-        """Whether the state is a number, so that there is room for time."""
+        """Whether the state is a number, which is drawn over time."""
         return self.states.shape[-1] == 1
 
 
 class View(NamedTuple):
-    """Paths with states of at most two numbers, which mean the same for all groups.
+    """Paths with states of at most two numbers, in the same coordinates for all groups.
 
-    - `order`: of the derivative, also common to all.
-    - `share`: of the variance of all states that is seen, if known.
-    - `left_out`: the groups that have no such paths.
+    - `order`: the order of the derivative, the same for all groups.
+    - `share`: the share of the variance of all states that is drawn, if known.
+    - `left_out`: the groups without such paths.
     """
 
     paths: list[Path]
@@ -45,12 +45,12 @@ class View(NamedTuple):
 
 
 def view_paths(groups: Sequence[Group]) -> View | None:
-    """The paths of a run of each group."""
-    found = [(group, _first_with_paths(group)) for group in groups]
+    """The paths of one run of each group."""
+    found = [(group, next(filter(_has_paths, group.runs), None)) for group in groups]
     size = next((_state_size(run) for _, run in found if run is not None), None)
     if size is None:
         return None
-    # States of different sizes have no axes in common: those like the first are drawn.
+    # States of different sizes have no common axes: those of the first size are drawn.
     chosen = [(group, run) for group, run in found if run is not None and _state_size(run) == size]
     runs = [run for _, run in chosen]
     order = _common_order(runs)
@@ -70,12 +70,8 @@ def view_paths(groups: Sequence[Group]) -> View | None:
     return View(paths, order, share, [group for group in groups if group not in drawn])
 
 
-def _first_with_paths(group: Group) -> Run | None:
-    return next((run for run in group.runs if _has_paths(run)), None)
-
-
-def _has_paths(run: Run) -> bool:
-    """Whether all arrays are there and fit together."""
+def _has_paths(run: StoredRun) -> bool:
+    """Whether all arrays are there, with shapes that agree."""
     if any(name not in run.samples for name in NEEDED):
         return False
     times, states, derivative, steps = (run.samples[name] for name in NEEDED)
@@ -88,13 +84,13 @@ def _has_paths(run: Run) -> bool:
     )
 
 
-def _state_size(run: Run) -> int:
+def _state_size(run: StoredRun) -> int:
     basis = run.samples.get("path_basis")
     return run.samples["path_states"].shape[-1] if basis is None else basis.shape[-1]
 
 
-def _common_order(runs: list[Run]) -> int:
-    """The derivative that was charged, if all runs know it; otherwise the highest they know."""
+def _common_order(runs: list[StoredRun]) -> int:
+    """The order of the penalty, if all runs have this derivative, or else the highest order."""
     names = [str(run.regularizer.get("name", "none")) for run in runs]
     charged = {order for name in names if (order := derivative_order(name)) is not None}
     known = min(len(run.samples["path_derivative"]) for run in runs)
@@ -102,8 +98,8 @@ def _common_order(runs: list[Run]) -> int:
     return min(wanted, known)
 
 
-def _seen_together(runs: list[Run]) -> tuple[list[np.ndarray], float | None]:
-    """States in at most two dimensions, the same ones for all runs, and the share they hold."""
+def _seen_together(runs: list[StoredRun]) -> tuple[list[np.ndarray], float | None]:
+    """States in at most two dimensions, common to all runs, and their share of the variance."""
     states = [run.samples["path_states"].astype(float) for run in runs]
     spanned = all({"path_basis", "path_mean"} <= set(run.samples) for run in runs)
     if _state_size(runs[0]) <= 2 or not spanned:
@@ -111,7 +107,7 @@ def _seen_together(runs: list[Run]) -> tuple[list[np.ndarray], float | None]:
     bases = [run.samples["path_basis"].astype(float) for run in runs]
     means = [run.samples["path_mean"].astype(float) for run in runs]
     center = np.mean(means, axis=0)
-    # All points lie in the span of all directions, up to what was left out: little work in it.
+    # All points lie in the span of all directions, which is small.
     shared = np.linalg.qr(np.concatenate([*bases, *(m[None] - center for m in means)]).T)[0]
     views = [
         (x @ basis + mean - center) @ shared
@@ -123,7 +119,7 @@ def _seen_together(runs: list[Run]) -> tuple[list[np.ndarray], float | None]:
     sizes, directions = np.linalg.svd(together - together.mean(axis=0), full_matrices=False)[1:]
     share = None
     if all("path_variance" in run.samples for run in runs):
-        # What each run left out is added to what is left of it.
+        # The variance that each run left out is added.
         kept = (sizes**2).sum()
         lost = sum(
             len(x) * max(0.0, float(run.samples["path_variance"]) - x.var(axis=0).sum())

@@ -1,4 +1,4 @@
-"""What studies make of results, for print and for the page."""
+"""Studies of given results, for print and for the page."""
 
 import json
 
@@ -9,7 +9,7 @@ from taynode.lab.paper import find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Heat, Line, Panel
 from taynode.lab.paper.companion import write_companion
 from taynode.lab.paper.print import figure_of, save
-from taynode.lab.paper.run import tell
+from taynode.lab.paper.run import record_of
 from taynode.lab.paper.screen import figures_of
 
 from .synthetic import result_of
@@ -83,16 +83,16 @@ def test_failed_runs_leave_claims_undecided(name, failure):
         if FAILURES[failure](result["config"]):
             result |= {"state": "failed", "message": "Step 3 failed", "measured": {}}
             result["row"], result["evaluations"] = {}, {}
-    told, claims = tell(study, results, scale="laptop", seeds=[0, 1, 2])
-    json.dumps(told, allow_nan=failure in ("the first seed", "all of one order"))
+    record, claims = record_of(study, results, scale="laptop", seeds=[0, 1, 2])
+    json.dumps(record, allow_nan=failure in ("the first seed", "all of one order"))
     assert claims
     if failure == "all":
         # That all fail on a grid, regularized or not, is an answer.
         assert {claim.verdict for claim in claims} <= {"undecided"} | (
             {"does not hold"} if name == "table2-mnist-flow" else set()
         )
-    if told["numbers"] is not None:
-        figures_of(study.chart(told["numbers"]))
+    if record["numbers"] is not None:
+        figures_of(study.chart(record["numbers"]))
 
 
 def test_a_row_whose_runs_all_failed_is_told():
@@ -150,7 +150,7 @@ def test_no_studies_and_broken_ones_are_named(tmp_path):
         write_companion(tmp_path, tmp_path / "page.html")
     # The others are shown; of what cannot be drawn, the rest.
     study, numbers = numbers_of("fig10-nfe-variance")
-    told = {
+    record = {
         "study": study.name,
         "title": study.title,
         "scale": "laptop",
@@ -160,7 +160,7 @@ def test_no_studies_and_broken_ones_are_named(tmp_path):
         "data": [],
         "numbers": {"of": "another version"},
     }
-    (tmp_path / f"{study.name}.json").write_text(json.dumps(told))
+    (tmp_path / f"{study.name}.json").write_text(json.dumps(record))
     with (
         pytest.warns(UserWarning, match=r"fig10-nfe-variance cannot be drawn \(KeyError"),
         pytest.warns(UserWarning, match="left out"),

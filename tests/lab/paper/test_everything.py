@@ -51,7 +51,7 @@ def without_times(value: Any) -> Any:
 
 def table(root) -> dict[str, Any]:
     results = Table(root / "smoke" / "runs").results().values()
-    # That a run was begun anew is told, but does not change it.
+    # The note that a run was begun anew does not count.
     return {
         result["identity"]: without_times({k: v for k, v in result.items() if k != "redone"})
         for result in results
@@ -68,9 +68,9 @@ def cut_the_last_row(root) -> str:
 
 def every_study_is_done(out) -> None:
     for name in STUDIES:
-        told = json.loads((out / "smoke" / f"{name}.json").read_text())
-        assert told["claims"], name
-        assert told["numbers"], name
+        record = json.loads((out / "smoke" / f"{name}.json").read_text())
+        assert record["claims"], name
+        assert record["numbers"], name
         assert (out / "smoke" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert name in (out / "smoke" / "index.html").read_text()
     expected = {job.identity for name in STUDIES for job in find_study(name).jobs("smoke", [0])}
@@ -96,7 +96,7 @@ def test_all_studies_and_the_same_if_killed_and_resumed(tmp_path):
     process.wait()
     # The row is gone, and its job has left a result, which is picked up.
     picked_up = cut_the_last_row(disturbed)
-    # These rows are gone, too, and so is what their jobs have left.
+    # These rows are gone as well, and so are the files of their jobs.
     spoiled = [identity for identity in done if identity != picked_up][:2]
     for file in (disturbed / "smoke" / "runs").glob("*.jsonl"):
         lines = file.read_text().splitlines(keepends=True)

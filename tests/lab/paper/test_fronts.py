@@ -1,4 +1,4 @@
-"""What is made of many runs, against numbers by hand and an independent library."""
+"""Fronts and statistics of many runs, against numbers by hand and an independent library."""
 
 import math
 
@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from taynode.lab.paper.arms import arms_of, MissingRuns
 from taynode.lab.paper.fronts import Front
 from taynode.lab.paper.mnist_sweep import jobs, weight_of
-from taynode.lab.paper.statistics import rank_correlation, spread
+from taynode.lab.paper.statistics import rank_correlation, rounded, spread
 from taynode.lab.paper.taylor_cost import fit_errors
 
 
@@ -148,3 +148,8 @@ def test_growth_is_told_by_what_fits_it():
     )
     assert doubling["exponential"] < 1e-12 < doubling["power"]
     assert square["power"] < 1e-12 < square["exponential"]
+
+
+def test_measurements_are_kept_with_six_digits():
+    measured = {"values": [1 / 3, 2, 2e-9 / 3], "name": "x"}
+    assert rounded(measured) == {"values": [0.333333, 2, 6.66667e-10], "name": "x"}

@@ -1,9 +1,9 @@
-"""What is noted on runs: times that are not comparable, failures, and measurements to be redone."""
+"""Notes on runs: times that are not comparable, failures, and measurements to be redone."""
 
 from taynode.lab.paper import find_study
 from taynode.lab.paper.notes import remarks_on
-from taynode.lab.paper.run import tell
-from taynode.lab.paper.tables import column, ratios
+from taynode.lab.paper.run import record_of
+from taynode.lab.paper.table_rows import column, ratios
 
 from .synthetic import result_of
 
@@ -17,7 +17,7 @@ def results_of():
 
 
 def noted(results, pick, **note):
-    """Results with a note on those that are picked."""
+    """Results, with a note on those that `pick` chooses."""
     return [x | {"note": note} if pick(x["config"]) else x for x in results]
 
 
@@ -48,8 +48,8 @@ def test_failed_and_unsolved_runs_are_counted_not_dropped_silently():
     results = [result_of(job) for job in study.jobs("laptop", SEEDS)]
     results[1] |= {"state": "failed", "message": "Step 3 failed"}
     results[2]["row"]["test_num_failed"] = 4
-    told, claims = tell(study, results, scale="laptop", seeds=SEEDS)
-    assert "1 of 99 runs failed, 1 had unsolved samples" in told["remarks"]
+    record, claims = record_of(study, results, scale="laptop", seeds=SEEDS)
+    assert "1 of 99 runs failed, 1 had unsolved samples" in record["remarks"]
     # Seed 0 of the two weights is missing, not the whole seed.
     assert all("n = 3" in claim.interval for claim in claims)
     assert remarks_on([]) == []
@@ -65,9 +65,9 @@ def test_unsolved_runs_are_counted_in_the_row_of_a_table():
 
 def test_a_remark_on_all_runs_is_made_once():
     results = noted(results_of(), lambda config: True, remarks=["to be redone"])
-    told, _ = tell(STUDY, results, scale="laptop", seeds=SEEDS)
-    assert {row["runs"] for row in told["table"]} == {"3"}
-    assert "to be redone (66 runs)" in told["remarks"]
+    record, _ = record_of(STUDY, results, scale="laptop", seeds=SEEDS)
+    assert {row["runs"] for row in record["table"]} == {"3"}
+    assert "to be redone (66 runs)" in record["remarks"]
     some = noted(results_of(), lambda config: config["seed"] == 0, remarks=["to be redone"])
-    told, _ = tell(STUDY, some, scale="laptop", seeds=SEEDS)
-    assert {row["runs"] for row in told["table"]} == {"3; see the remarks"}
+    record, _ = record_of(STUDY, some, scale="laptop", seeds=SEEDS)
+    assert {row["runs"] for row in record["table"]} == {"3; see the remarks"}

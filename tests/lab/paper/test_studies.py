@@ -9,7 +9,7 @@ from taynode.lab.cli.paper import ProgressPrinter
 from taynode.lab.files import write_json
 from taynode.lab.paper import Claim, find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Line, Panel
-from taynode.lab.paper.run import Progress, remarks_on_data, run_studies
+from taynode.lab.paper.run import remarks_on_data, run_studies, RunsDone
 from taynode.lab.paper.study import AbstractStudy, StudyFailed
 from taynode.lab.sweep.directory import RESULT
 from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
@@ -48,8 +48,8 @@ def test_steps_of_figure_2_are_those_of_correct_solvers(tmp_path):
     study = find_study("fig2-solver-order")
     (claim,) = do(study, root=tmp_path)[study.name].claims
     assert claim.verdict == "holds"
-    told = json.loads((tmp_path / "fig2-solver-order.json").read_text())
-    steps = told["numbers"]["steps"]
+    record = json.loads((tmp_path / "fig2-solver-order.json").read_text())
+    steps = record["numbers"]["steps"]
     # Measured with the released code, whose solvers of these names are correct.
     assert steps["fehlberg12"] == [8, 2911, 4896, 6858, 8768, 10716]
     assert steps["bosh3"] == [7, 7, 1209, 1862, 2474, 3089]
@@ -94,14 +94,14 @@ def test_figure_1_by_command(tmp_path, capsys):
 def test_time_left():
     now = [100.0]
     watch = ProgressPrinter("study", at_once=2, clock=lambda: now[0])
-    assert watch.words(Progress(0, 20, 0)) == "study: 0 of 20 runs"
-    assert watch.words(Progress(10, 30, 10)) == "study: 10 of 30 runs have been done before"
+    assert watch.words(RunsDone(0, 20, 0)) == "study: 0 of 20 runs"
+    assert watch.words(RunsDone(10, 30, 10)) == "study: 10 of 30 runs have been done before"
     # Two at a time, of ten minutes each: the second one ends just after the first.
     now[0] += 600
-    assert watch.words(Progress(11, 30, 10)) == "study: 11 of 30 runs, 95 min left"
+    assert watch.words(RunsDone(11, 30, 10)) == "study: 11 of 30 runs, 95 min left"
     now[0] += 2
-    assert watch.words(Progress(12, 30, 10)) == "study: 12 of 30 runs, 90 min left"
-    assert watch.words(Progress(30, 30, 10, "failed: x")) == "study: 30 of 30 runs (failed: x)"
+    assert watch.words(RunsDone(12, 30, 10)) == "study: 12 of 30 runs, 90 min left"
+    assert watch.words(RunsDone(30, 30, 10, "failed: x")) == "study: 30 of 30 runs (failed: x)"
 
 
 class Broken(AbstractExecutor):
@@ -114,7 +114,7 @@ class Broken(AbstractExecutor):
 
 
 class Made(AbstractStudy):
-    """A study of made-up runs: its table has the names of those that it was given."""
+    """A study of made-up runs. Its numbers are the names of its runs."""
 
     title = "made up"
 
@@ -142,7 +142,7 @@ def made_job(number):
 
 
 class Pretending(AbstractExecutor):
-    """Writes results without doing anything; tells in which order it was asked."""
+    """Writes results without doing anything; `asked` has the seeds in their order."""
 
     def __init__(self, cannot=()):
         self.asked, self.cannot = [], cannot
@@ -155,8 +155,8 @@ class Pretending(AbstractExecutor):
                 continue
             directory = job.directory(root)
             directory.mkdir(parents=True)
-            told = result(job, state="finished", message="", data="", row={}, environment={})
-            write_json(directory / RESULT, row_of_result(told))
+            made = result(job, state="finished", message="", data="", row={}, environment={})
+            write_json(directory / RESULT, row_of_result(made))
             yield Done(job)
 
 
@@ -165,13 +165,13 @@ def test_studies_share_their_runs_and_end_with_the_last_of_them(tmp_path):
     studies = [Made("none"), Made("two", 0, 1), Made("shares", 1), Made("more", 1, 2)]
     progress = []
     seeds = {study: [0] for study in studies}
-    told = []
+    order = []
     for ended in run_studies(
-        seeds, tmp_path, scale="smoke", executor=executor, watch=progress.append
+        seeds, tmp_path, scale="smoke", executor=executor, on_progress=progress.append
     ):
         assert ended.error is None
-        told.append((ended.study.name, list(executor.asked)))
-    assert told == [
+        order.append((ended.study.name, list(executor.asked)))
+    assert order == [
         ("two", [0, 1]),
         ("shares", [0, 1]),
         ("more", [0, 1, 2]),
@@ -209,10 +209,10 @@ def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, 
     monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken())
     words = "run", "fig1-toy", "fig2-solver-order", "--scale", "smoke", "--out", str(tmp_path)
     assert paper(*words) == 1
-    told = capsys.readouterr()
-    assert "2 studies: 0 of 2 runs" in told.err
-    assert "could not be done, such as toy-" in told.err
-    assert "no space left" in told.err
+    printed = capsys.readouterr()
+    assert "2 studies: 0 of 2 runs" in printed.err
+    assert "could not be done, such as toy-" in printed.err
+    assert "no space left" in printed.err
     assert (tmp_path / "smoke" / "fig2-solver-order.svg").exists()
     assert not (tmp_path / "smoke" / "fig1-toy.json").exists()
 

@@ -7,7 +7,7 @@ import pytest
 from taynode.lab.paper import find_study
 from taynode.lab.paper.companion import headline, write_companion
 from taynode.lab.paper.fig2_solver_order import SolverOrder
-from taynode.lab.paper.run import tell
+from taynode.lab.paper.run import record_of
 from taynode.lab.paper.summary import write_summary
 
 from ..paper.synthetic import result_of
@@ -24,8 +24,8 @@ def root(tmp_path, monkeypatch):
         results = [result_of(job) for job in study.jobs("laptop", [0, 1, 2])]
         if name == "fig5-pareto":
             results = [result | {"state": "failed"} for result in results]
-        told, _ = tell(study, results, scale="laptop", seeds=[0, 1, 2])
-        (tmp_path / f"{name}.json").write_text(json.dumps(told))
+        record, _ = record_of(study, results, scale="laptop", seeds=[0, 1, 2])
+        (tmp_path / f"{name}.json").write_text(json.dumps(record))
     return tmp_path
 
 
@@ -34,7 +34,7 @@ def test_summary_names_every_claim(root):
     assert "![The same map, learned without and with regularization](fig1-toy.png)" in text
     assert "| [fig2-solver-order](#fig2-solver-order) |" in text
     assert "All unregularized runs failed. |  |  | ? undecided |" in text
-    # What has no numbers has no figure.
+    # A study without numbers has no figure.
     assert "fig5-pareto.png" not in text
     assert "| unregularized | 8 steps |" in text
     assert "; made up; 6 runs, 0.02 h of one core; jax 1.2.\n" in text

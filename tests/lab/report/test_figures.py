@@ -1,4 +1,4 @@
-"""Figures are valid plotly, with the data of the runs, in colors that all can tell apart."""
+"""Figures are valid plotly, with the data of the runs, in colors that all can distinguish."""
 
 import itertools
 import json

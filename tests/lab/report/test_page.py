@@ -88,7 +88,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_missing_pieces_are_named(tmp_path, name):
-    changes, told = BROKEN[name]
+    changes, note = BROKEN[name]
     whole = {
         "config": make_config("r2", 0.1),
         "rows": make_rows(30.0, 0.1),
@@ -96,7 +96,7 @@ def test_missing_pieces_are_named(tmp_path, name):
     }
     run = write_run(tmp_path / "run", **(whole | changes))
     text = text_of([run], tmp_path / "report.html")
-    assert told is None or told in text
+    assert note is None or note in text
 
 
 def test_damaged_files_are_named(tmp_path):

@@ -165,7 +165,7 @@ def trace_line(task, config, evaluator):
 
 
 def test_a_failed_solve_leaves_holes(evaluator):
-    """Where the solution goes to infinity before the end."""
+    """A solution that goes to infinity before the end."""
 
     class Explosion(Task):
         def vector_field(self, model):

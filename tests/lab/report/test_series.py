@@ -1,4 +1,4 @@
-"""What is shown of single series."""
+"""Figures of single series."""
 
 import json
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ import pytest
 
 from taynode.lab.config import SolveConfig
 from taynode.lab.report.groups import Group
-from taynode.lab.report.runs import Run
+from taynode.lab.report.runs import StoredRun
 from taynode.lab.report.series import series_arrays
 from taynode.lab.report.series_figures import NEEDED, series_panels
 from taynode.lab.tasks.latent import SeriesBatch
@@ -59,7 +59,7 @@ def test_the_end_and_each_fourth_time_are_not_shown(arrays):
 
 
 def group_of(samples, index=0):
-    run = Run("run", {}, {}, (), samples, ())
+    run = StoredRun("run", {}, {}, (), samples, ())
     return Group("group", index, f"series{index}", False, (run,))
 
 
@@ -82,7 +82,7 @@ def test_groups_are_side_by_side(arrays):
 
 
 def test_a_failed_solve_leaves_holes():
-    """What a solve has not come to is not drawn, and the page can be written."""
+    """The rest of a failed solve is not drawn, and the page can be written."""
     model = LatentODE(3, 4, width=5, depth=1, noise_std=0.1, key=KEY)
     task = SimpleNamespace(times=TIMES, duration=(1.0, ""), channel_names=None, channel_range=None)
     data = SeriesBatch(np.asarray(jr.uniform(KEY, (3, 9, 3))), np.ones((3, 9, 3), bool))
