@@ -1,0 +1,76 @@
+"""Weights that do not depend on measurements."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from .._types import RealScalarLike
+from .base import AbstractWeight, Measurement, Status
+
+
+Schedule = Callable[[Int[Array, ""]], RealScalarLike]
+
+
+class Constant(AbstractWeight[tuple[()]]):
+    """A weight that stays the same."""
+
+    value: float
+
+    def init(self) -> tuple[()]:
+        return ()
+
+    def __call__(self, state: tuple[()]) -> Float[Array, ""]:
+        del state
+        return jnp.asarray(self.value, float)
+
+    def update(
+        self,
+        state: tuple[()],
+        *,
+        nfe: Measurement | None = None,
+        loss: RealScalarLike | None = None,
+        penalty: RealScalarLike | None = None,
+    ) -> tuple[()]:
+        del nfe, loss, penalty
+        return state
+
+    def status(self, state: tuple[()]) -> Status:
+        del state
+        return Status("fixed", f"The weight is {self.value:g} throughout.")
+
+
+class Scheduled(AbstractWeight[Int[Array, ""]]):
+    """A weight that is a function of the step, such as a schedule of optax."""
+
+    schedule: Schedule
+
+    def init(self) -> Int[Array, ""]:
+        return jnp.array(0)
+
+    def __call__(self, state: Int[Array, ""]) -> Float[Array, ""]:
+        return jnp.asarray(self.schedule(state), float)
+
+    def update(
+        self,
+        state: Int[Array, ""],
+        *,
+        nfe: Measurement | None = None,
+        loss: RealScalarLike | None = None,
+        penalty: RealScalarLike | None = None,
+    ) -> Int[Array, ""]:
+        del nfe, loss, penalty
+        return state + 1
+
+    def status(self, state: Int[Array, ""]) -> Status:
+        value = float(self(state))
+        return Status("fixed", f"The weight follows its schedule: {value:g} at step {int(state)}.")
+
+
+def as_weight(weight: AbstractWeight | Schedule | float) -> AbstractWeight:
+    """A weight from a number, from a schedule, or from a weight."""
+    if isinstance(weight, AbstractWeight):
+        return weight
+    if callable(weight):
+        return Scheduled(weight)
+    return Constant(float(weight))
