@@ -71,20 +71,19 @@ def odeint(
         raise ValueError(f"`t` must be a vector of at least two times, got shape {t.shape}.")
     one_of("method", method, [*ADAPTIVE, *FIXED])
     step_size = _step_size(step_size, options)
+    dt0 = None
     if method in ADAPTIVE:
         if step_size is not None:
             raise ValueError(f"`step_size` is for fixed methods {list(FIXED)}, got {method!r}.")
-        solver = SOLVERS.find(ADAPTIVE[method])()
         rtol = _default_rtol(y0, t) if rtol is None else rtol
-        controller, dt0 = dfx.PIDController(rtol=rtol, atol=atol), None
+        controller = dfx.PIDController(rtol=rtol, atol=atol)
+    elif step_size is None:
+        controller = FixedGrid(t)
     else:
-        solver = SOLVERS.find(method)()
-        controller, dt0 = FixedGrid(t), None
-        if step_size is not None:
-            controller, dt0 = dfx.ConstantStepSize(), jnp.sign(t[-1] - t[0]) * step_size
+        controller, dt0 = dfx.ConstantStepSize(), jnp.sign(t[-1] - t[0]) * step_size
     solution = diffeqsolve(
         dfx.ODETerm(_Timed(func)),
-        solver,
+        SOLVERS.find(ADAPTIVE.get(method, method))(),
         t[0],
         t[-1],
         dt0,

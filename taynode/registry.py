@@ -7,7 +7,7 @@ waiting for JAX.
 
 import difflib
 import importlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -30,7 +30,7 @@ def one_of(argument: str, value: Any, choices: Iterable[Any]) -> None:
         raise UnknownNameError(f"`{argument}` {value!r} is not known: {hint}")
 
 
-class Names(Mapping[str, str]):
+class Names(dict[str, str]):
     """The names of one kind of object, each with its place `module:attribute`.
 
     **Arguments:**
@@ -40,16 +40,8 @@ class Names(Mapping[str, str]):
     """
 
     def __init__(self, argument: str, places: Mapping[str, str]):
-        self.argument, self._places = argument, dict(places)
-
-    def __getitem__(self, name: str) -> str:
-        return self._places[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
+        super().__init__(places)
+        self.argument = argument
 
     def check(self, name: str) -> None:
         """Raise an `UnknownNameError` unless there is such a name."""

@@ -77,25 +77,14 @@ def _solve_watched(problem: Problem) -> tuple[dfx.Solution, Watch | None]:
         saveat = eqx.tree_at(lambda s: s.controller_state, saveat, True)
     if problem.is_backsolve:
         adjoint = _backward_adjoint(problem)
-    solution = dfx.diffeqsolve(
-        problem.terms,
-        problem.solver,
-        problem.t0,
-        problem.t1,
-        problem.dt0,
-        problem.y0,
-        problem.args,
+    watched_problem = problem.replace(
         saveat=saveat,
         stepsize_controller=controller,
         adjoint=adjoint,
-        event=problem.event,
-        max_steps=problem.max_steps,
         throw=False,
-        progress_meter=problem.progress_meter,
-        solver_state=problem.solver_state,
         controller_state=state,
-        made_jump=problem.made_jump,
     )
+    solution = dfx.diffeqsolve(**vars(watched_problem))
     if not watched:
         return solution, None
     watch: Any = solution.controller_state

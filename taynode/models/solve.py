@@ -53,7 +53,7 @@ class Solve(eqx.Module):
         dtype = jnp.result_type(*(x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)))
         dtype = jnp.finfo(dtype).dtype  # real, if the state is complex
         t0, t1 = jnp.asarray(t0, dtype), jnp.asarray(t1, dtype)
-        controller, dt0, max_steps = self.stepsize_controller, None, self.max_steps
+        controller, max_steps = self.stepsize_controller, self.max_steps
         if self.num_steps is not None:
             controller = FixedGrid(jnp.linspace(t0, t1, self.num_steps + 1))
             max_steps = self.num_steps
@@ -62,7 +62,7 @@ class Solve(eqx.Module):
             self.solver,
             t0,
             t1,
-            dt0,
+            None,
             y0,
             args,
             saveat=saveat,

@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from .._types import Args, Arrays, Rate, RealScalar, RealScalarLike, VectorField, Y
 
@@ -27,7 +27,7 @@ class AbstractRegularizer(eqx.Module):
     ```
     """
 
-    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> Any:
+    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> PyTree:
         """Compute a state that is held fixed during a solve, such as noise; `None` by default.
 
         **Arguments:**
@@ -46,7 +46,7 @@ class AbstractRegularizer(eqx.Module):
 
     @abc.abstractmethod
     def rate(
-        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: PyTree
     ) -> tuple[Y, Rate]:
         """Compute the slope dy/dt and the penalty per unit of time at one point of the path.
 

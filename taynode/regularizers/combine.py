@@ -21,14 +21,14 @@ class Combined(AbstractRegularizer):
 
     regularizers: PyTree[AbstractRegularizer]
 
-    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> list[Any]:
+    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> list[PyTree]:
         """Compute the state of each regularizer, with a key of its own."""
         leaves = self._leaves()
         keys = [None] * len(leaves) if key is None else list(jax.random.split(key, len(leaves)))
         return [leaf.init(y0, args, key=k) for leaf, k in zip(leaves, keys, strict=True)]
 
     def rate(
-        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: list[Any]
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: list[PyTree]
     ) -> tuple[Y, Rate]:
         """Compute the slope, and the rate of each regularizer in floating point."""
         results = [

@@ -1,6 +1,6 @@
 """The derivative of the vector field along itself."""
 
-from typing import Any
+from jaxtyping import PyTree
 
 from .._types import Args, Rate, RealScalarLike, VectorField, Y
 from ..taylor import derivative_of_part
@@ -18,7 +18,7 @@ class DirectionalDerivative(AbstractPartRegularizer):
     """
 
     def rate(
-        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: PyTree
     ) -> tuple[Y, Rate]:
         """Compute the slope, and the mean square of its derivative at a fixed time."""
         del state

@@ -1,6 +1,6 @@
 """K: the kinetic energy of the path."""
 
-from typing import Any
+from jaxtyping import PyTree
 
 from .._types import Args, Rate, RealScalarLike, VectorField, Y
 from .base import AbstractPartRegularizer, mean_square
@@ -17,7 +17,7 @@ class KineticEnergy(AbstractPartRegularizer):
     """
 
     def rate(
-        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: PyTree
     ) -> tuple[Y, Rate]:
         """Compute the slope, and its mean square."""
         del state

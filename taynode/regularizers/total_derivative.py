@@ -1,8 +1,7 @@
 """R_K: the K-th total derivative of the path."""
 
-from typing import Any
-
 import equinox as eqx
+from jaxtyping import PyTree
 
 from .._types import Args, Rate, RealScalarLike, VectorField, Y
 from ..taylor import derivative_of_part
@@ -36,7 +35,7 @@ class TotalDerivative(AbstractPartRegularizer):
             )
 
     def rate(
-        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: PyTree
     ) -> tuple[Y, Rate]:
         """Compute the slope, and the mean square of the derivative."""
         del state

@@ -131,7 +131,7 @@ def cast(x: Array, dtype: DTypeLike) -> Array:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def typed(factor: int | float, x: Any) -> ArrayLike:
+def typed(factor: int | float, x: Any) -> Any:
     """Convert a Python number to a scalar that preserves the dtype and weak type of `x`.
 
     A NumPy scalar becomes a literal of the jaxpr, not an equation.

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax.extend.core import ClosedJaxpr
-from jaxtyping import PyTree
+from jaxtyping import ArrayLike, PyTree
 
 from .._types import Args, Arrays, RealScalarLike, VectorField, Y
 from . import rules as rules
@@ -17,7 +17,7 @@ from .series import cast, Coefficient, divide, instantiate, scale
 
 
 def solution_derivatives(
-    vector_field: VectorField, t: RealScalarLike, y: Arrays, args: Args = None, *, order: int
+    vector_field: VectorField, t: ArrayLike, y: Arrays, args: Args = None, *, order: int
 ) -> list[Arrays]:
     r"""Time derivatives of the solution of dy/dt = f(t, y, args) through the point `(t, y)`.
 
@@ -52,7 +52,7 @@ def solution_derivatives(
 
 
 def taylor_coefficients(
-    vector_field: VectorField, t: RealScalarLike, y: Arrays, args: Args = None, *, order: int
+    vector_field: VectorField, t: ArrayLike, y: Arrays, args: Args = None, *, order: int
 ) -> list[Arrays]:
     """Taylor coefficients of the solution of dy/dt = f(t, y, args) through the point `(t, y)`.
 
