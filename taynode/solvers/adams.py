@@ -254,7 +254,7 @@ def _choose_order(
 
     **Returns:**
 
-    The order, whether it is higher because of a smaller error, and whether the start goes on.
+    The order, whether it is higher because of a smaller error, and the next `starting`.
     """
     order, unknown = state.order, jnp.full((), jnp.inf, sizes.dtype)
     two_below = jnp.where(order > 2, sizes[0], 0)

@@ -81,7 +81,7 @@ def derivative_of_part(
 ) -> tuple[Y, Arrays]:
     """Return dy/dt of the whole state, and `where` of its derivative of this order.
 
-    Above the first order, only what this part of the state depends on is computed.
+    Above the first order, only this part of the state and its dependencies are computed.
     """
     rates = _rates(vector_field, t, y, args, order, where)
     part = where(rates[-1])
