@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import PyTree
 
-from .._types import Args, Rate, RealScalar, RealScalarLike, VectorField, Y
+from .._types import Args, Rate, RealScalar, RealScalarLike, Y
 from ..regularizers import AbstractRegularizer
 
 
@@ -20,7 +20,7 @@ class AugmentedState(NamedTuple):
     penalty: Rate
 
     @property
-    def plain_part(self) -> Y:
+    def plain_part(self) -> PyTree:
         """The state."""
         return self.y
 
@@ -36,8 +36,8 @@ class AugmentedField(eqx.Module):
     states: PyTree
 
     @property
-    def plain_part(self) -> VectorField:
-        """The vector field of the state."""
+    def plain_part(self) -> PyTree:
+        """The vector field of the state, or its cotangent if this is a cotangent."""
         return self.term.vector_field
 
     def __call__(self, t: RealScalarLike, state: tuple[Y, Rate], args: Args) -> tuple[Y, Rate]:

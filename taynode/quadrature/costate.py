@@ -3,8 +3,9 @@
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import PyTree
 
-from .._types import Args, Rate, RealScalarLike, VectorField, Y
+from .._types import Args, Rate, RealScalarLike, Y
 from .augmented_state import AugmentedField, AugmentedState, nothing_of
 
 
@@ -18,8 +19,8 @@ class CostateField(eqx.Module):
     augmented: AugmentedField
 
     @property
-    def plain_part(self) -> VectorField:
-        """The vector field of the state."""
+    def plain_part(self) -> PyTree:
+        """The vector field of the state, or its cotangent if this is a cotangent."""
         return self.augmented.plain_part
 
     def __call__(self, t: RealScalarLike, state: tuple[Y, Rate], args: Args) -> tuple[Y, Rate]:
