@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, Real
 
 from .vector_fields import Dense
@@ -13,9 +14,9 @@ from .vector_fields import Dense
 
 MIN_STD = 1e-6
 Vectors = Float[Array, "*batch size"]
-Series = Float[Array, "series times channels"]
-Mask = Bool[Array, "series times channels"]
-Times = Real[Array, " times"]
+Series = Float[Array | np.ndarray, "series times channels"]
+Mask = Bool[Array | np.ndarray, "series times channels"]
+Times = Real[Array | np.ndarray, " times"]
 
 
 def _normal_dense(in_size: int, out_size: int, *, key: PRNGKeyArray) -> Dense:
@@ -180,7 +181,7 @@ class RecurrentEncoder(eqx.Module):
         return mean + gap[:, None] * self.drift(middle)
 
 
-def _merge_ties(times: Times, values: Series, mask: Mask) -> tuple[Series, Mask]:
+def _merge_ties(times: Times, values: Series, mask: Mask) -> tuple[Array, Array]:
     """Merge the rows of equal times into the first of them, and mask the others.
 
     A channel that was observed several times has the mean of its values.
@@ -189,8 +190,8 @@ def _merge_ties(times: Times, values: Series, mask: Mask) -> tuple[Series, Mask]
     counts = is_same @ mask.astype(values.dtype)
     merged = (is_same @ values) / jnp.maximum(counts, 1.0)
     is_first = jnp.concatenate([jnp.ones(1, bool), times[1:] > times[:-1]])
-    mask = (counts > 0) & is_first[:, None]
-    return jnp.where(mask, merged, 0.0), mask
+    kept = (counts > 0) & is_first[:, None]
+    return jnp.where(kept, merged, 0.0), kept
 
 
 def _gaps(
