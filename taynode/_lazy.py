@@ -1,7 +1,7 @@
 """Public names that are imported when they are first used.
 
-`import taynode` takes no time, and `taynode --help` does not wait for JAX. What is public is listed
-once, in the `__init__.pyi` next to an `__init__.py`, where type checkers find it, too.
+So `import taynode` takes no time, and `taynode --help` does not wait for JAX. The public names are
+listed once, in the `__init__.pyi` next to an `__init__.py`, where type checkers find them, too.
 """
 
 import ast
@@ -13,7 +13,12 @@ from typing import Any
 
 def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package whose `__file__` is given."""
-    homes = _homes(Path(file).with_suffix(".pyi").read_text())
+    homes = {
+        alias.name: "." * node.level + (node.module or "")
+        for node in ast.parse(Path(file).with_suffix(".pyi").read_text()).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
     def load(name: str) -> Any:
         if name not in homes:
@@ -24,13 +29,3 @@ def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
         return getattr(importlib.import_module(home, package), name)
 
     return load, lambda: sorted(homes)
-
-
-def _homes(stub: str) -> dict[str, str]:
-    """From the lines `from .module import name as name`: the module of each name."""
-    return {
-        alias.name: "." * node.level + (node.module or "")
-        for node in ast.parse(stub).body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }

@@ -19,13 +19,14 @@ else:
     IntScalarLike = Int[ArrayLike, ""]
     RealScalarLike = Real[ArrayLike, ""]
 
-# What functions return is an array.
+# A result, which is always an array.
 RealScalar: TypeAlias = Real[Array, ""]
-# Within one function, all of these have the same structure and the same shapes.
+# Within one function, all of type `Y` have the same structure and the same shapes.
 Y: TypeAlias = PyTree[Shaped[ArrayLike, "?*y"], "Y"]
 Args: TypeAlias = PyTree[Any]
 VectorField: TypeAlias = Callable[[RealScalarLike, Y, Args], Y]
 # A pytree of arrays whose structure and shapes are not those of the state.
 Arrays: TypeAlias = PyTree[Shaped[ArrayLike, "..."]]
+Norm: TypeAlias = Callable[[PyTree], RealScalarLike]
 # The rate of a penalty, or its integral: a number, or a pytree of numbers or arrays.
-Rate: TypeAlias = PyTree[Shaped[ArrayLike, "..."]]
+Rate: TypeAlias = Arrays

@@ -1,5 +1,6 @@
-"""What the backward solve of a gradient costs."""
+"""The cost of the backward solve of a gradient."""
 
+from collections.abc import Callable
 from typing import Any
 
 import diffrax as dfx
@@ -7,8 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import Array, Float, Int
 
-from ._types import Args, Arrays, RealScalarLike, VectorField, Y
+from ._types import Args, Arrays, Rate, RealScalarLike, VectorField, Y
 from .integration.control import WatchedController
 from .integration.nfe import cost_of
 from .solve import diffeqsolve
@@ -22,19 +24,19 @@ def backward_statistics(
     solver: dfx.AbstractSolver,
     t0: RealScalarLike,
     t1: RealScalarLike,
-    dt0: Any,
+    dt0: RealScalarLike | Callable[..., RealScalarLike] | None,
     y0: Y,
     args: Args = None,
     *,
     cotangent: Arrays | None = None,
-    penalty_cotangent: Any = None,
-    adjoint: Any = dfx.BacksolveAdjoint(),
+    penalty_cotangent: Rate | None = None,
+    adjoint: dfx.AbstractAdjoint = dfx.BacksolveAdjoint(),
     **options: Any,
-) -> dict[str, Any]:
-    """Steps and evaluations of the adjoint solve, as a gradient with `BacksolveAdjoint` makes it.
+) -> dict[str, Int[Array, ""]]:
+    """Count the steps and evaluations of the backward solve of `BacksolveAdjoint`.
 
-    diffrax cannot return them from a gradient. Here the gradient is computed for nothing else: the
-    counts travel as the cotangent of an argument that nothing depends on.
+    diffrax does not return them from a gradient. So this computes a gradient, in which the counts
+    are the cotangent of an extra argument that no result depends on.
 
     **Arguments:** those of `tn.diffeqsolve`, and
 
@@ -44,13 +46,13 @@ def backward_statistics(
 
     **Returns:**
 
-    A dictionary of `"num_steps"`, `"num_accepted_steps"`, `"num_rejected_steps"` and `"nfe"`. An
-    evaluation is one of the vector field together with its vector-Jacobian product.
+    A dictionary of `"num_steps"`, `"num_accepted_steps"`, `"num_rejected_steps"` and `"nfe"`. One
+    evaluation is that of the vector field and its vector-Jacobian product.
     """
     if not isinstance(adjoint, dfx.BacksolveAdjoint):
         raise ValueError(
-            "`adjoint` must be a `BacksolveAdjoint`: others go back through the steps of the "
-            f"forward solve and make none of their own, got `{type(adjoint).__name__}`."
+            f"`adjoint` must be a `BacksolveAdjoint`, got `{type(adjoint).__name__}`. Others "
+            "differentiate through the steps of the forward solve, and make no backward solve."
         )
     if not isinstance(terms, dfx.ODETerm):
         raise TypeError(f"`terms` must be an `ODETerm`, got `{type(terms).__name__}`.")
@@ -80,19 +82,19 @@ def backward_statistics(
 
 
 class CountedArgs(eqx.Module):
-    """Arguments, and counters in the guise of arguments."""
+    """Arguments, and counters as an extra argument."""
 
     args: Args
-    counters: Any
+    counters: Float[Array, " counters"]
 
     @property
-    def plain_part(self) -> Any:
+    def plain_part(self) -> Args:
         """The arguments."""
         return self.args
 
 
 class _Uncounted(eqx.Module):
-    """A vector field that is given the arguments alone."""
+    """A vector field of the arguments without the counters."""
 
     vector_field: VectorField
 
@@ -113,8 +115,8 @@ def _solve_and_count(*, solver, stepsize_controller, controller_state, **options
     lazy = isinstance(solver, dfx.AbstractERK | dfx.HalfSolver)
     first = controller_state is None
     watched = isinstance(stepsize_controller, WatchedController)
-    # Each segment begins with a slope to be computed: a Runge-Kutta solver does so in its first
-    # step, and again if that is rejected; others do so at once.
+    # Each segment computes its first slope: Runge-Kutta solvers in their first step, and again if
+    # that is rejected; others before it.
     begins_anew = lazy or not first
     if watched and first:
         stepsize_controller = WatchedController(stepsize_controller.controller, begins_anew)

@@ -8,43 +8,43 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree, Real
 
-from ._types import Y
+from ._types import Args, Arrays, Rate, RealScalarLike, Y
 from .integration.grid import FixedGrid
 from .quadrature import AbstractQuadrature, Sampled
 from .registry import one_of, SOLVERS
+from .regularizers import AbstractRegularizer
 from .solve import diffeqsolve
 
 
 FIXED = ("euler", "midpoint", "heun", "rk4")
-# The names of torchdiffeq beside ours.
+# Our names, and those of torchdiffeq.
 ADAPTIVE = {name: name for name in SOLVERS if name not in FIXED} | {
     "adaptive_heun": "heun",
     "fehlberg2": "fehlberg12",
 }
-
-
-# The options of torchdiffeq that mean something here.
+# The supported options of torchdiffeq.
 OPTIONS = ("step_size",)
+Func = Callable[[RealScalarLike, Y], Y]
 
 
 def odeint(
-    func: Callable[[Any, Y], Y],
+    func: Func,
     y0: Y,
-    t: Any,
+    t: Real[ArrayLike, "..."],
     *,
-    rtol: Any = None,
-    atol: Any = 1e-9,
+    rtol: RealScalarLike | None = None,
+    atol: RealScalarLike = 1e-9,
     method: str = "dopri5",
-    options: dict[str, Any] | None = None,
-    step_size: Any = None,
-    regularizer: Any = None,
+    options: dict[str, RealScalarLike] | None = None,
+    step_size: RealScalarLike | None = None,
+    regularizer: PyTree[AbstractRegularizer] = None,
     quadrature: AbstractQuadrature = Sampled(),
     key: PRNGKeyArray | None = None,
     max_steps: int | None = 4096,
     **others: Any,
-) -> Any:
+) -> Arrays | tuple[Arrays, Rate]:
     """Solve dy/dt = func(t, y) and return the states at the times `t`.
 
     **Arguments:**
@@ -55,14 +55,15 @@ def odeint(
     - `rtol`, `atol`: the tolerances of adaptive methods. By default `rtol` is 1e-7, as in
         torchdiffeq, or ten times the rounding error of the state if that is larger.
     - `method`: the name of the solver: one of `tn.compat.ADAPTIVE` or `tn.compat.FIXED`.
-    - `step_size`: the step of fixed methods. By default they step from time to time of `t`.
-    - `options`: torchdiffeq's way to pass it, `options=dict(step_size=0.1)`.
+    - `step_size`: the step of fixed methods. By default, they step from each time of `t` to the
+        next.
+    - `options`: the step size as in torchdiffeq, `options=dict(step_size=0.1)`.
     - `regularizer`, `quadrature`, `key`: as for `tn.diffeqsolve`.
     - `max_steps`, and other keywords such as `adjoint`: as for `tn.diffeqsolve`.
 
     **Returns:**
 
-    The states, with a leading axis of times. With a regularizer, the pair of the states and the
+    The states, with times along the first axis. With a regularizer, the pair of the states and the
     penalty.
     """
     t = jnp.asarray(t)
@@ -70,20 +71,19 @@ def odeint(
         raise ValueError(f"`t` must be a vector of at least two times, got shape {t.shape}.")
     one_of("method", method, [*ADAPTIVE, *FIXED])
     step_size = _step_size(step_size, options)
+    dt0 = None
     if method in ADAPTIVE:
         if step_size is not None:
             raise ValueError(f"`step_size` is for fixed methods {list(FIXED)}, got {method!r}.")
-        solver = SOLVERS.find(ADAPTIVE[method])()
         rtol = _default_rtol(y0, t) if rtol is None else rtol
-        controller, dt0 = dfx.PIDController(rtol=rtol, atol=atol), None
+        controller = dfx.PIDController(rtol=rtol, atol=atol)
+    elif step_size is None:
+        controller = FixedGrid(t)
     else:
-        solver = SOLVERS.find(method)()
-        controller, dt0 = FixedGrid(t), None
-        if step_size is not None:
-            controller, dt0 = dfx.ConstantStepSize(), jnp.sign(t[-1] - t[0]) * step_size
+        controller, dt0 = dfx.ConstantStepSize(), jnp.sign(t[-1] - t[0]) * step_size
     solution = diffeqsolve(
         dfx.ODETerm(_Timed(func)),
-        solver,
+        SOLVERS.find(ADAPTIVE.get(method, method))(),
         t[0],
         t[-1],
         dt0,
@@ -101,7 +101,9 @@ def odeint(
     return solution.ys, solution.stats["penalty"]
 
 
-def _step_size(step_size: Any, options: dict[str, Any] | None) -> Any:
+def _step_size(
+    step_size: RealScalarLike | None, options: dict[str, RealScalarLike] | None
+) -> RealScalarLike | None:
     options = {} if options is None else options
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
@@ -110,21 +112,24 @@ def _step_size(step_size: Any, options: dict[str, Any] | None) -> Any:
             "`tn.diffeqsolve` as keywords of their own."
         )
     if step_size is not None and options:
-        raise ValueError("`step_size` is given twice, also in `options`.")
+        raise ValueError("`step_size` is given twice: as an argument and in `options`.")
     return options.get("step_size", step_size)
 
 
-def _default_rtol(y0: Y, t: Any) -> float:
+def _default_rtol(y0: Y, t: Array) -> float:
     with jax.numpy_dtype_promotion("standard"):
         dtype = jnp.result_type(t, *jtu.tree_leaves(y0), jnp.float32)
     return max(1e-7, 10 * float(jnp.finfo(dtype).eps))
 
 
 class _Timed(eqx.Module):
-    """A vector field without arguments. `func` is a field, so its parameters are differentiable."""
+    """The vector field `f(t, y, args)` of a function `func(t, y)`.
 
-    func: Callable[[Any, Y], Y]
+    `func` is a field, so that its parameters can be differentiated.
+    """
 
-    def __call__(self, t: Any, y: Y, args: Any) -> Y:
+    func: Func
+
+    def __call__(self, t: RealScalarLike, y: Y, args: Args) -> Y:
         del args
         return self.func(t, y)

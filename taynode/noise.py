@@ -1,13 +1,11 @@
 """The distributions of random directions in Hutchinson's estimators."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 
-# Both have mean zero and the identity as covariance, so the estimates are unbiased.
+# Both have mean zero and covariance one, so the estimates are unbiased.
 DISTRIBUTIONS = {"rademacher": jr.rademacher, "gaussian": jr.normal}
 
 
@@ -17,8 +15,8 @@ def check_noise(noise: str) -> None:
         raise ValueError(f"`noise` must be one of {list(DISTRIBUTIONS)}, got {noise!r}.")
 
 
-def draw_direction(noise: str, like: Any, key: PRNGKeyArray) -> Any:
-    """A random direction with the shape and dtype of an array; its numbers are real."""
+def draw_direction(noise: str, like: ArrayLike, key: PRNGKeyArray) -> Array:
+    """Draw a direction with the shape and dtype of an array; its imaginary part is zero."""
     dtype = jnp.result_type(like)
     real = jnp.finfo(dtype).dtype
     return DISTRIBUTIONS[noise](key, jnp.shape(like), real).astype(dtype)

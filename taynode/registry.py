@@ -1,13 +1,13 @@
 """The names of solvers, adjoints, regularizers and quadratures, and the defaults of a solve.
 
 Configurations, commands and builders read names and defaults here and nowhere else. A name stands
-for a place, `module:attribute`, which is imported when it is first looked up. So a command line can
-list all names without waiting for JAX.
+for an attribute of a module, which `find` imports. So a command line can list all names without
+waiting for JAX.
 """
 
 import difflib
 import importlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -16,7 +16,7 @@ TOLERANCE = 1e-5
 
 
 class UnknownNameError(ValueError):
-    """A name that does not exist. The message names the argument and the nearest choices."""
+    """The error for an unknown name. Its message has the argument and the nearest choices."""
 
 
 def one_of(argument: str, value: Any, choices: Iterable[Any]) -> None:
@@ -30,33 +30,25 @@ def one_of(argument: str, value: Any, choices: Iterable[Any]) -> None:
         raise UnknownNameError(f"`{argument}` {value!r} is not known: {hint}")
 
 
-class Names(Mapping[str, str]):
-    """The names of one kind of thing, each with its place.
+class Names(dict[str, str]):
+    """The names of one kind of object, each with its place `module:attribute`.
 
     **Arguments:**
 
-    - `argument`: the argument that takes such a name, for error messages.
-    - `places`: for each name `module:attribute`.
+    - `argument`: the argument that such a name is passed to, for error messages.
+    - `places`: the place of each name.
     """
 
     def __init__(self, argument: str, places: Mapping[str, str]):
-        self.argument, self._places = argument, dict(places)
-
-    def __getitem__(self, name: str) -> str:
-        return self._places[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
+        super().__init__(places)
+        self.argument = argument
 
     def check(self, name: str) -> None:
         """Raise an `UnknownNameError` unless there is such a name."""
         one_of(self.argument, name, self)
 
     def find(self, name: str) -> Any:
-        """Import what the name stands for."""
+        """Import the object of a name."""
         self.check(name)
         module, _, attribute = self[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
@@ -116,6 +108,6 @@ QUADRATURES = Names(
 
 
 def derivative_order(regularizer: str) -> int | None:
-    """The K of a regularizer named `rK`, and `None` for all others."""
+    """The order K of a regularizer named `rK`; `None` for all others."""
     total = REGULARIZERS.get(regularizer) == REGULARIZERS["r1"]
     return int(regularizer[1:]) if total else None

@@ -1,4 +1,4 @@
-"""The front door: diffrax's `diffeqsolve` with a regularizer."""
+"""`diffeqsolve` with a regularizer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray
+from jaxtyping import PRNGKeyArray, PyTree
 
-from ._types import Args, RealScalarLike, Y
+from ._types import Args, BoolScalarLike, RealScalarLike, Y
 from .integration.arguments import check_arguments
 from .integration.discrete_event import merge_events
 from .integration.failure import raise_if_failed, with_nonfinite_penalty
@@ -26,7 +26,7 @@ def diffeqsolve(
     solver: Any,
     t0: RealScalarLike,
     t1: RealScalarLike,
-    dt0: RealScalarLike | Callable[..., Any] | None,
+    dt0: RealScalarLike | Callable[..., RealScalarLike] | None,
     y0: Y,
     args: Args = None,
     *,
@@ -40,43 +40,43 @@ def diffeqsolve(
     max_steps: int | None = 4096,
     throw: bool = True,
     progress_meter: dfx.AbstractProgressMeter = dfx.NoProgressMeter(),
-    solver_state: Any = None,
-    controller_state: Any = None,
-    made_jump: Any = None,
-    discrete_terminating_event: Any = None,
+    solver_state: PyTree = None,
+    controller_state: PyTree = None,
+    made_jump: BoolScalarLike | None = None,
+    discrete_terminating_event: Callable[..., BoolScalarLike] | None = None,
 ) -> dfx.Solution:
     """Solve a differential equation, and compute a penalty on the path of its solution.
 
     This is `diffrax.diffeqsolve` with three more keywords. The penalty never influences the solver:
-    steps and values are those of the plain system. Without a regularizer, and with `dt0` given,
-    this is diffrax's solve with its evaluations counted.
+    steps and values are those of the plain system. Without a regularizer and with a given `dt0`,
+    the result is that of diffrax, with its evaluations counted.
 
     **Arguments:** those of `diffrax.diffeqsolve`, and
 
     - `regularizer`: the penalty, such as `tn.TotalDerivative(order=3)`, or any pytree of
         regularizers. `None` for a plain solve.
-    - `quadrature`: how the rate of the penalty is integrated along the path. The default
+    - `quadrature`: the way to integrate the rate of the penalty along the path. The default
         `tn.Sampled()` evaluates it at a random time, which costs little. If the state is a batch,
-        then `tn.Sampled(batch_axis=0)` draws a time for each row. `tn.Augmented()` integrates with
-        the accuracy of the solver, which costs several times as much. `tn.Backward()` computes just
-        the gradient.
+        `tn.Sampled(batch_axis=0)` draws a time for each row. `tn.Augmented()` integrates with the
+        accuracy of the solver, which costs several times as much. `tn.Backward()` computes just the
+        gradient.
     - `key`: a random key. `tn.Sampled` needs one, and so do regularizers that draw noise. Pass
         another one at each training step.
-    - `dt0`: if `None`, then `tn.initial_step_size` chooses the first step. A function like that one
-        is possible, too.
+    - `dt0`: as in diffrax, or a function like `tn.initial_step_size`, which also chooses the first
+        step for `None`.
 
     **Returns:**
 
-    A `diffrax.Solution`, whose `stats` have besides diffrax's own
+    A `diffrax.Solution`. Its `stats` have in addition
 
     - `"nfe"`: the number of evaluations of the vector field, per sample under `jax.vmap`: all
         stages of accepted and rejected steps, and the choice of the first step.
     - `"nfe_exact"`: `False` for implicit solvers and for other than ordinary differential
         equations, where `"nfe"` counts stages.
-    - `"penalty"`: a pytree like `regularizer`. Differentiable.
+    - `"penalty"`: the penalty, a pytree like `regularizer`. It is differentiable.
     - `"penalty_known"`: `False` if `"penalty"` is NaN and has just a gradient, see `tn.Backward`.
     - `"penalty_evaluations"`: the number of evaluations of the penalty's rate.
-    - `"last_point"`: where the solve ended, if that is known; see `tn.diagnose`.
+    - `"last_point"`: the end of the solve, if known; see `tn.diagnose`.
     """
     problem = Problem(
         terms=terms,
@@ -97,7 +97,7 @@ def diffeqsolve(
         controller_state=controller_state,
         made_jump=made_jump,
     )
-    # Before compilation: values are known here, and warnings find the user's line.
+    # Before compilation, values are known, and warnings can point to the user's line.
     check_arguments(problem)
     if regularizer is not None:
         regularizer = combine(terms, regularizer)
@@ -127,7 +127,7 @@ def _with_penalty(problem: Problem, regularizer: Combined, outcome: Penalized) -
     if outcome.known:
         solution = with_nonfinite_penalty(solution, penalty)
     else:
-        # NaN cannot be mistaken for a value. The gradient stays.
+        # The value becomes NaN. The gradient stays.
         without_value = lambda x: x + jax.lax.stop_gradient(jnp.nan - x)
         penalty = jtu.tree_map(without_value, penalty)
     stats = {
@@ -142,13 +142,13 @@ def _check_regularized(problem: Problem, quadrature: Any) -> None:
     if not isinstance(quadrature, AbstractQuadrature):
         hint = " Did you forget the parentheses?" if isinstance(quadrature, type) else ""
         raise TypeError(
-            "`quadrature` must be one such as `tn.Sampled()` or `tn.Augmented()`, "
+            "`quadrature` must be a quadrature such as `tn.Sampled()` or `tn.Augmented()`, "
             f"got {quadrature!r}.{hint}"
         )
     if isinstance(problem.adjoint, dfx.ImplicitAdjoint):
         raise ValueError(
-            "`adjoint=ImplicitAdjoint()` differentiates a steady state, which does not depend on "
-            "the path to it, so it cannot be used with `regularizer`."
+            "`adjoint=ImplicitAdjoint()` cannot be used with `regularizer`: it differentiates a "
+            "steady state, which does not depend on the path."
         )
     if not sum(jnp.size(y) for y in jtu.tree_leaves(problem.y0)):
         raise ValueError("`y0` has no elements, so there is nothing to regularize.")

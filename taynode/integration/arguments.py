@@ -1,4 +1,4 @@
-"""Arguments of a solve that cannot be right are refused, with their values."""
+"""Checks of the arguments of a solve."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from .warn import warn
 
 
 def check_arguments(problem: Problem) -> None:
-    """Raise for arguments that diffrax would misunderstand, and warn of an unreachable tolerance.
+    """Raise an error for arguments that diffrax would misread, and warn of too small a tolerance.
 
     Only values that are known before compilation can be checked.
     """
@@ -32,15 +32,14 @@ def check_arguments(problem: Problem) -> None:
 
 
 def _check_first_step(problem: Problem) -> None:
-    times = problem.t0, problem.t1, problem.dt0
-    if not all(map(_is_known_number, times)):
+    t0, t1, dt0 = (_known_number(t) for t in (problem.t0, problem.t1, problem.dt0))
+    if t0 is None or t1 is None or dt0 is None:
         return
-    t0, t1, dt0 = (float(np.asarray(t)) for t in times)
     if (t1 - t0) * dt0 < 0:
         raise ValueError(
             f"`dt0` must have the sign of `t1 - t0`, got dt0={dt0:g} from t0={t0:g} to t1={t1:g}."
         )
-    # A controller with a least step raises this one to it.
+    # A controller with a smallest step raises `dt0` to it.
     least = getattr(innermost(problem.stepsize_controller), "dtmin", None)
     if dt0 == 0 and t0 != t1 and least is None:
         hint = "; `dt0=None` chooses a first step" if problem.is_adaptive else ""
@@ -50,14 +49,12 @@ def _check_first_step(problem: Problem) -> None:
 def _check_tolerances(problem: Problem) -> None:
     controller = problem.stepsize_controller
     for name in ("rtol", "atol"):
-        value = getattr(controller, name, None)
-        if _is_known_number(value) and float(np.asarray(value)) < 0:
-            raise ValueError(f"`{name}` must not be negative, got {float(np.asarray(value)):g}.")
-    if not _is_known_number(controller.rtol):
-        return
-    rtol = float(np.asarray(controller.rtol))
+        value = _known_number(getattr(controller, name, None))
+        if value is not None and value < 0:
+            raise ValueError(f"`{name}` must not be negative, got {value:g}.")
+    rtol = _known_number(controller.rtol) or 0.0
     for dtype in state_dtypes(problem):
-        # With a relative tolerance of zero, the absolute one is meant to decide.
+        # If `rtol` is zero, only `atol` counts.
         if 0 < rtol < jnp.finfo(dtype).eps:
             warn(
                 f"`rtol={rtol:.2g}` is below what {dtype} can resolve "
@@ -66,6 +63,7 @@ def _check_tolerances(problem: Problem) -> None:
             )
 
 
-def _is_known_number(x: Any) -> bool:
-    known = eqx.is_array_like(x) and not isinstance(x, Tracer)
-    return known and np.ndim(x) == 0 and not np.iscomplexobj(x)
+def _known_number(x: Any) -> float | None:
+    if not eqx.is_array_like(x) or isinstance(x, Tracer):
+        return None
+    return None if np.ndim(x) or np.iscomplexobj(x) else float(np.asarray(x))

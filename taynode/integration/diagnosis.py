@@ -1,4 +1,4 @@
-"""Why a solve failed, in words."""
+"""Explanations of failed solves."""
 
 import dataclasses
 from typing import Any
@@ -15,14 +15,14 @@ from .last_point import LastPoint
 class Finding:
     """One sample that failed.
 
-    - `sample`: its index in the batch, `()` without a batch.
+    - `sample`: its index in the batch; `()` without a batch.
     - `message`: the message of diffrax.
-    - `time`: the time where the solve ended.
-    - `next_step`: the step that would have been next.
-    - `state`, `slope`: the root mean squares of the state and of the vector field there; NaN if
+    - `time`: the time at which the solve ended.
+    - `next_step`: the size of the next step, which was not made.
+    - `state`, `slope`: the root mean squares of the state and the vector field at that time; NaN if
         unknown.
-    - `cause`: the likely cause, in words.
-    - `advice`: what to try.
+    - `cause`: the likely cause.
+    - `advice`: a suggestion.
     """
 
     sample: tuple[int, ...]
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """The result of `diagnose`. `print` shows it in words."""
+    """The result of `diagnose`, to be printed."""
 
     num_samples: int
     findings: tuple[Finding, ...]
@@ -66,10 +66,10 @@ class Diagnosis:
 
 
 def diagnose(sol: dfx.Solution, *, limit: int = 10) -> Diagnosis:
-    """Say which samples of a solve failed, where, and what to try.
+    """Explain which samples of a solve failed, at which time, and what to try.
 
-    A sample whose state is NaN or infinite counts as failed, also if diffrax calls the solve
-    successful, as it does with fixed steps.
+    A sample with a NaN or infinite state counts as failed, even if diffrax reports success, as it
+    does with fixed steps.
 
     ```python
     sol = jax.vmap(lambda y0: tn.diffeqsolve(..., throw=False))(y0s)
@@ -82,7 +82,11 @@ def diagnose(sol: dfx.Solution, *, limit: int = 10) -> Diagnosis:
         values (so outside of `jax.jit`).
     - `limit`: the largest number of samples to describe.
     """
-    codes = np.asarray(_concrete(sol.result._value))
+    if isinstance(sol.result._value, Tracer):
+        raise TypeError(
+            "`sol` has no values yet. Call `tn.diagnose` outside of `jax.jit`, on its result."
+        )
+    codes = np.asarray(sol.result._value)
     okay = np.isin(codes, [_code(dfx.RESULTS.successful), _code(dfx.RESULTS.event_occurred)])
     point = (sol.stats or {}).get("last_point")
     if point is not None:
@@ -93,52 +97,46 @@ def diagnose(sol: dfx.Solution, *, limit: int = 10) -> Diagnosis:
 
 
 def _finding(
-    sol: dfx.Solution, codes: Any, point: LastPoint | None, sample: tuple[int, ...]
+    sol: dfx.Solution, codes: np.ndarray, point: LastPoint | None, sample: tuple[int, ...]
 ) -> Finding:
-    item = next(i for i in _items() if _code(i) == codes[sample])
-    of_sample = lambda x: np.broadcast_to(np.nan if x is None else x, codes.shape)[sample]
+    item = next(i for i in dfx.RESULTS._name_to_item.values() if _code(i) == codes[sample])
+    of_sample = lambda x: float(np.broadcast_to(np.nan if x is None else x, codes.shape)[sample])
+    names = "time", "next_step", "state", "slope"
+    numbers = {name: of_sample(getattr(point, name, None)) for name in names}
+    cause, advice = _default(item, sol)
     if point is None:
-        here = LastPoint(*[np.nan] * len(LastPoint._fields))
-        cause, advice = _default(item, sol)
         advice = "Solve with `tn.diffeqsolve(..., throw=False)` to see where."
-    else:
-        here = LastPoint(*(of_sample(x) for x in point))
-        cause, advice = _cause(here, bool(of_sample(point.is_stuck))) or _default(item, sol)
-    return Finding(
-        sample=sample,
-        message=dfx.RESULTS[item],
-        time=float(here.time),
-        next_step=float(here.next_step),
-        state=float(here.state),
-        slope=float(here.slope),
-        cause=cause,
-        advice=advice,
-    )
+    elif specific := _cause(numbers, of_sample(point.error_finite), of_sample(point.is_stuck)):
+        cause, advice = specific
+    return Finding(sample=sample, message=dfx.RESULTS[item], cause=cause, advice=advice, **numbers)
 
 
-def _cause(here: LastPoint, is_stuck: bool) -> tuple[str, str] | None:
-    """The likely cause and what to try, if the numbers at the last point tell."""
-    if not np.isfinite(here.state):
+def _cause(
+    numbers: dict[str, float], error_finite: float, is_stuck: float
+) -> tuple[str, str] | None:
+    """The likely cause and a suggestion, from the numbers at the last point; `None` if unclear."""
+    if not np.isfinite(numbers["state"]):
         return _sentences(NAN_STATE)
-    if here.slope * abs(here.time) > 1e6 * max(float(here.state), 1e-300) and is_stuck:
+    growth = numbers["slope"] * abs(numbers["time"])
+    if is_stuck and growth > 1e6 * max(numbers["state"], 1e-300):
         return (
             "the solution grows without bound, and the step size fell to nothing",
             "The dynamics blow up: bound the vector field (tanh), shorten the interval, or "
             "regularize more strongly.",
         )
-    if not here.error_finite:
+    if not error_finite:
         return _sentences(NAN_STEP)
     return _sentences(STUCK) if is_stuck else None
 
 
 def _sentences(text: str) -> tuple[str, str]:
-    """The first sentence, which is the cause, and the rest, which is the advice."""
+    """Split a text into its first sentence, the cause, and the rest, the advice."""
     cause, _, advice = text.partition(". ")
     return cause, advice
 
 
 def _default(item: Any, sol: dfx.Solution) -> tuple[str, str]:
-    """The cause and what to try, from the result alone."""
+    """The cause and a suggestion, from the result alone."""
     if item == dfx.RESULTS.nonfinite:
         return (
             "the state is finite, but the penalty is not finite",
@@ -146,7 +144,7 @@ def _default(item: Any, sol: dfx.Solution) -> tuple[str, str]:
         )
     if item == dfx.RESULTS.max_steps_reached:
         return (
-            f"`max_steps` = {_max_steps(sol)} were not enough",
+            f"`max_steps` = {int(np.max(np.asarray(sol.stats['max_steps'])))} were not enough",
             "Raise the weight of the regularizer, loosen `rtol` and `atol`, or raise `max_steps`; "
             "if the dynamics are stiff, an implicit solver such as `diffrax.Kvaerno5` may be "
             "faster.",
@@ -154,22 +152,5 @@ def _default(item: Any, sol: dfx.Solution) -> tuple[str, str]:
     return dfx.RESULTS[item].rstrip("."), "See the message of diffrax."
 
 
-def _max_steps(sol: dfx.Solution) -> Any:
-    steps = (sol.stats or {}).get("max_steps")
-    return None if steps is None else int(np.max(np.asarray(steps)))
-
-
-def _items() -> list[Any]:
-    return list(dfx.RESULTS._name_to_item.values())
-
-
 def _code(item: Any) -> int:
     return int(np.asarray(item._value))
-
-
-def _concrete(x: Any) -> Any:
-    if isinstance(x, Tracer):
-        raise TypeError(
-            "`sol` has no values yet: call `tn.diagnose` outside of `jax.jit`, on what it returns."
-        )
-    return x

@@ -1,4 +1,4 @@
-"""The old interface of diffrax for events, which diffrax still accepts."""
+"""The deprecated argument `discrete_terminating_event` of diffrax."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,26 +6,28 @@ from typing import Any, NamedTuple
 import diffrax as dfx
 import equinox as eqx
 
-from .._types import Args, RealScalarLike, Y
+from .._types import Args, BoolScalarLike, RealScalarLike, Y
 from .warn import warn
 
 
 class _State(NamedTuple):
-    """What such an event may read of the state of a solve."""
+    """The part of the state of a solve that such an event may read."""
 
     tprev: RealScalarLike
     y: Y
 
 
 class _Condition(eqx.Module):
-    event: Callable[..., Any]
+    event: Callable[..., BoolScalarLike]
 
-    def __call__(self, t: RealScalarLike, y: Y, args: Args, **others: Any) -> Any:
+    def __call__(self, t: RealScalarLike, y: Y, args: Args, **others: Any) -> BoolScalarLike:
         return self.event(_State(t, y), args=args, **others)
 
 
-def merge_events(event: dfx.Event | None, discrete_terminating_event: Any) -> dfx.Event | None:
-    """The one event of a solve, from the new and the old argument."""
+def merge_events(
+    event: dfx.Event | None, discrete_terminating_event: Callable[..., BoolScalarLike] | None
+) -> dfx.Event | None:
+    """Convert the deprecated argument to an event."""
     if discrete_terminating_event is None:
         return event
     if event is not None:

@@ -7,14 +7,16 @@ import equinox as eqx
 import equinox.internal as eqxi
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import Array, Bool
 
+from .._types import Rate
 from .last_point import LastPoint
 
 
 LOOK = (
     "To see where and why, solve again with `throw=False` and pass the solution to `tn.diagnose`."
 )
-# What to try if nothing more is known than the result.
+# Suggestions for each result of diffrax.
 RESULTS: list[tuple[Any, str]] = [
     (
         dfx.RESULTS.max_steps_reached,
@@ -32,13 +34,13 @@ RESULTS: list[tuple[Any, str]] = [
         "overflows: use a lower `order`, double precision, or smooth activations.",
     ),
 ]
-# More likely causes, from the end of the solve. The first that applies is reported.
+# More specific causes, from the end of the solve. The first that applies is reported.
 NAN_STATE = (
     "the state is NaN or infinite. Look for NaN in `y0` and `args`, and for a division by zero, a "
     "logarithm or a root of something negative in the vector field."
 )
 NAN_STEP = (
-    "the last step that was tried met NaN or infinity. The vector field returns NaN there (a "
+    "the last attempted step met NaN or infinity. The vector field returns NaN there (a "
     "division by zero, a logarithm or a root of something negative), or the solution blows up."
 )
 STUCK = (
@@ -48,7 +50,7 @@ STUCK = (
 
 
 def raise_if_failed(solution: dfx.Solution) -> dfx.Solution:
-    """Raise for a solve that failed: the message of diffrax, and a likely cause."""
+    """Raise an error if a solve failed, with the message of diffrax and a likely cause."""
     point = (solution.stats or {}).get("last_point")
     causes = [] if point is None else _causes(point)
     result, cause = jnp.array(len(RESULTS)), jnp.array(len(causes))
@@ -67,7 +69,7 @@ def raise_if_failed(solution: dfx.Solution) -> dfx.Solution:
     return solution.result.error_if(solution, jnp.invert(dfx.is_okay(solution.result)))
 
 
-def _causes(point: LastPoint) -> list[tuple[Any, str]]:
+def _causes(point: LastPoint) -> list[tuple[Bool[Array, ""], str]]:
     return [
         (jnp.invert(point.state_finite), NAN_STATE),
         (jnp.invert(point.error_finite), NAN_STEP),
@@ -75,8 +77,8 @@ def _causes(point: LastPoint) -> list[tuple[Any, str]]:
     ]
 
 
-def with_nonfinite_penalty(solution: dfx.Solution, penalty: Any) -> dfx.Solution:
-    """Mark a solve that went well but whose penalty is not finite."""
+def with_nonfinite_penalty(solution: dfx.Solution, penalty: Rate) -> dfx.Solution:
+    """Set the result of a successful solve to `nonfinite` if its penalty is not finite."""
     finite = [jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(penalty)]
     failed = jnp.invert(jnp.all(jnp.stack(finite))) & dfx.is_okay(solution.result)
     nonfinite: Any = dfx.RESULTS.nonfinite

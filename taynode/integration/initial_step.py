@@ -1,8 +1,5 @@
 """The size of the first step."""
 
-from collections.abc import Callable
-from typing import Any
-
 import diffrax as dfx
 import equinox as eqx
 import jax
@@ -10,7 +7,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import optimistix as optx
 
-from .._types import Args, RealScalarLike, Y
+from .._types import Args, Arrays, Norm, RealScalar, RealScalarLike, Y
 
 
 VARIANTS = ("hairer", "released")
@@ -26,18 +23,17 @@ def initial_step_size(
     order: RealScalarLike,
     rtol: RealScalarLike,
     atol: RealScalarLike,
-    norm: Callable[[Any], Any] = optx.rms_norm,
+    norm: Norm = optx.rms_norm,
     variant: str = "hairer",
     slope: Y | None = None,
 ) -> RealScalarLike:
-    """A first step that is neither rejected nor wastefully small.
+    """Choose a first step that is neither rejected nor wastefully small.
 
-    The step is such that an explicit Euler step would be small against the solution, and that the
-    first and second derivatives, the latter estimated by one such step, predict an error of a
-    hundredth of the tolerance.
+    A small explicit Euler step estimates the second derivative of the solution. The first step is
+    chosen such that the first two derivatives predict an error of a hundredth of the tolerance.
 
-    `tn.diffeqsolve(dt0=None)` uses it, and its `dt0` also takes this function with some of its
-    arguments fixed, such as `functools.partial(tn.initial_step_size, variant="released")`.
+    `tn.diffeqsolve(dt0=None)` uses it. `dt0` may also be this function with other options, such as
+    `functools.partial(tn.initial_step_size, variant="released")`.
 
     Reference: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
 
@@ -47,15 +43,15 @@ def initial_step_size(
     - `t0`, `t1`, `y0`, `args`: as for `diffrax.diffeqsolve`.
     - `order`: the order of the solver.
     - `rtol`, `atol`, `norm`: as for `diffrax.PIDController`.
-    - `variant`: `"hairer"`, or `"released"` for what the paper's released code does: Euclidean
+    - `variant`: `"hairer"`, or `"released"` for the rule of the paper's released code: Euclidean
         norms, which grow with the size of the state, and the sum of the two derivatives instead of
-        the larger.
-    - `slope`: the vector field at the start, if that is known already.
+        the larger one.
+    - `slope`: the vector field at the start, if it is known already.
 
     **Returns:**
 
-    The step, negative if `t1` lies before `t0`. It carries no gradient. It takes one evaluation of
-    the vector field, and one more if there is no `slope`.
+    The step, which is negative if `t1` lies before `t0`. It has no gradient. It takes one
+    evaluation of the vector field, and one more without `slope`.
     """
     if variant not in VARIANTS:
         raise ValueError(f"`variant` must be one of {list(VARIANTS)}, got {variant!r}.")
@@ -71,7 +67,7 @@ def initial_step_size(
         state_size, slope_size = size(scaled(y0)), size(scaled(slope))
         tiny = (state_size < 1e-5) | (slope_size < 1e-5)
         probe = jnp.where(tiny, 1e-6, 0.01 * state_size / jnp.where(tiny, 1, slope_size))
-        # A step that is lost in rounding would be repeated for ever.
+        # A smaller step would not change the time.
         least = 16 * jnp.finfo(jnp.result_type(t0)).eps * jnp.abs(t0)
         probe = jnp.maximum(probe, least)
         ahead = jtu.tree_map(lambda y, f: (y + direction * probe * f).astype(y.dtype), y0, slope)
@@ -86,11 +82,11 @@ def initial_step_size(
         step = (0.01 / jnp.where(flat, 1, largest)) ** (1 / order)
         step = jnp.where(flat, jnp.maximum(1e-6, 1e-3 * probe), step)
         step = jnp.minimum(100 * probe, step)
-        # A vector field that is not finite fails in the solve, with a message, and not here.
+        # If the vector field is not finite, the solve reports it.
         step = jnp.maximum(jnp.where(jnp.isfinite(step), step, 1e-6), least)
     return jax.lax.stop_gradient(direction * step.astype(direction.dtype))
 
 
-def _euclidean(tree: Any) -> RealScalarLike:
+def _euclidean(tree: Arrays) -> RealScalar:
     total = sum(jnp.sum(jnp.abs(x) ** 2) for x in jtu.tree_leaves(tree))
     return jnp.sqrt(jnp.asarray(total))

@@ -1,4 +1,4 @@
-"""The one place that calls diffrax: a solve with its evaluations counted."""
+"""The call of diffrax, with its evaluations counted."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ import jax.tree_util as jtu
 
 from .._types import RealScalarLike, Y
 from ..solvers import Adams
-from .control import controller_for_adams, PlainNorm, WatchedController
+from .control import controller_for_adams, PlainNorm, Watch, WatchedController
 from .last_point import LastPoint, size, slope_if
 from .nfe import cost_of
 from .plain import plain
@@ -20,24 +20,26 @@ from .solution import also_saving, saved, split, time_and_state, with_fields
 from .start import start
 
 
-def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> dfx.Solution:
+def integrate(
+    problem: Problem, *, wrap: Callable[[dfx.AbstractSolver], Any] | None = None
+) -> dfx.Solution:
     """Solve a problem with diffrax, and count the evaluations of the vector field.
 
-    This is what a quadrature calls. It never raises if a solve fails; the `result` of the solution
-    says so, and `tn.diffeqsolve` raises if it is to.
+    Quadratures call this function. It raises no error if a solve fails: the `result` of the
+    solution reports the failure, and `tn.diffeqsolve` raises the error.
 
     **Arguments:**
 
-    - `problem`: the problem. Its state may be larger than the user's; step-size control and the
-        choice of the first step look at the part that is the user's.
-    - `wrap`: a function that puts a solver around `problem.solver`. The one around must have a
-        method `first_state(inner_state, t0, y0)`, which makes its state from that of the inner one.
+    - `problem`: the problem. Its state may be larger than that of the user. Step-size control and
+        the choice of the first step use the plain state alone.
+    - `wrap`: a function that wraps `problem.solver` in another solver. The latter must have a
+        method `first_state(inner_state, t0, y0)`, which computes its state from the inner one.
 
     **Returns:**
 
-    A `diffrax.Solution` whose `stats` have besides diffrax's own `"nfe"`, `"nfe_exact"`,
-    `"num_probes"` (evaluations that only chose the first step) and `"last_point"` (where the solve
-    ended, if that is known).
+    A `diffrax.Solution`. Its `stats` have in addition `"nfe"`, `"nfe_exact"`, `"num_probes"` (the
+    number of evaluations that only served to choose the first step) and, if known, `"last_point"`
+    (the end of the solve).
     """
     problem, spent, num_probes = start(_with_matching_control(problem))
     cost = cost_of(problem.solver)
@@ -61,8 +63,8 @@ def integrate(problem: Problem, *, wrap: Callable[[Any], Any] | None = None) -> 
     return with_fields(solution, stats=stats)
 
 
-def _solve_watched(problem: Problem) -> tuple[dfx.Solution, Any]:
-    """The call of diffrax, and what was observed of an adaptive solve."""
+def _solve_watched(problem: Problem) -> tuple[dfx.Solution, Watch | None]:
+    """Call diffrax, and return the solution and the observations of an adaptive solve."""
     saveat, controller, adjoint = problem.saveat, problem.stepsize_controller, problem.adjoint
     state = problem.controller_state
     if problem.saves_end:
@@ -75,25 +77,14 @@ def _solve_watched(problem: Problem) -> tuple[dfx.Solution, Any]:
         saveat = eqx.tree_at(lambda s: s.controller_state, saveat, True)
     if problem.is_backsolve:
         adjoint = _backward_adjoint(problem)
-    solution = dfx.diffeqsolve(
-        problem.terms,
-        problem.solver,
-        problem.t0,
-        problem.t1,
-        problem.dt0,
-        problem.y0,
-        problem.args,
+    watched_problem = problem.replace(
         saveat=saveat,
         stepsize_controller=controller,
         adjoint=adjoint,
-        event=problem.event,
-        max_steps=problem.max_steps,
         throw=False,
-        progress_meter=problem.progress_meter,
-        solver_state=problem.solver_state,
         controller_state=state,
-        made_jump=problem.made_jump,
     )
+    solution = dfx.diffeqsolve(**vars(watched_problem))
     if not watched:
         return solution, None
     watch: Any = solution.controller_state
@@ -102,20 +93,20 @@ def _solve_watched(problem: Problem) -> tuple[dfx.Solution, Any]:
 
 
 def _take_end(problem: Problem, solution: dfx.Solution) -> tuple[dfx.Solution, Any]:
-    """The solution as it was asked for, and the time and state of its end, if they are known."""
+    """Return the solution without added outputs, and the time and state of its end, if known."""
     if problem.saves_end:
         solution, _, end = split(solution)
         return solution, jtu.tree_map(lambda x: x[0], end)
     if problem.is_backsolve and all(sub.t1 for sub in problem.saves):
         ts, ys = plain(saved(solution))
-        # The end comes last, or where an early end left the first gap.
+        # The end is the last finite entry: after an early end, infinities follow.
         place = jnp.sum(jnp.isfinite(ts)) - 1
         return solution, jtu.tree_map(lambda x: x[place], (ts, ys))
     return solution, None
 
 
 def _last_point(
-    problem: Problem, solution: dfx.Solution, watch: Any, t: RealScalarLike, y: Y
+    problem: Problem, solution: dfx.Solution, watch: Watch | None, t: RealScalarLike, y: Y
 ) -> LastPoint:
     next_step, error_finite = problem.dt0, jnp.array(True)
     if watch is not None:
@@ -129,12 +120,12 @@ def _last_point(
     return LastPoint(t, next_step, size(y), slope, error_finite)
 
 
-def _terms(problem: Problem) -> list[Any]:
+def _terms(problem: Problem) -> list[dfx.AbstractTerm]:
     return jtu.tree_leaves(problem.terms, is_leaf=lambda x: isinstance(x, dfx.AbstractTerm))
 
 
 def _with_matching_control(problem: Problem) -> Problem:
-    """Give Adams the tolerances and norm of the control, and the control its current order."""
+    """Give the tolerances and the norm to Adams, and the order of Adams to the controller."""
     if not isinstance(problem.solver, Adams):
         return problem
     controller = controller_for_adams(problem.stepsize_controller)
@@ -145,12 +136,12 @@ def _with_matching_control(problem: Problem) -> Problem:
 
 
 def _backward_adjoint(problem: Problem) -> dfx.BacksolveAdjoint:
-    """Let the control of the backward solve see what it would see in the plain adjoint."""
+    """Restrict the step-size control of the backward solve to the plain adjoint."""
     options = dict(problem.adjoint.kwargs)
     if "stepsize_controller" in options:
         controller = options["stepsize_controller"]
     else:
-        # diffrax would take the one of the forward solve, turned into its direction of time.
+        # As in diffrax, that of the forward solve, wrapped for its direction of time.
         controller = problem.stepsize_controller.wrap(jnp.where(problem.t0 < problem.t1, 1, -1))
     if isinstance(controller, dfx.AbstractAdaptiveStepSizeController):
         controller = WatchedController(controller)

@@ -1,6 +1,6 @@
-"""Where a solve ended."""
+"""The end of a solve."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import equinox.internal as eqxi
@@ -8,38 +8,39 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import optimistix as optx
+from jaxtyping import Array, Bool
 
-from .._types import Args, RealScalarLike, VectorField, Y
+from .._types import Args, BoolScalarLike, RealScalarLike, VectorField, Y
 
 
-# Rounding errors of this many units make up most of a step.
+# A step of so few units in the last place of time is lost in rounding errors.
 FEW_ULPS = 64
 
 
 class LastPoint(NamedTuple):
-    """Where a solve ended.
+    """The end of a solve.
 
-    - `time`: its last time. Differentiable, since the time of an event is.
-    - `next_step`: the step that would have been next; `None` on a grid.
+    - `time`: the last time. It is differentiable, like the time of an event.
+    - `next_step`: the size of the next step, which was not made; `None` on a grid.
     - `state`: the root mean square of the state.
-    - `slope`: the root mean square of the vector field there; NaN unless the solve failed, and
+    - `slope`: the root mean square of the vector field. It is NaN unless the solve failed, and
         `None` with `throw=True`.
     - `error_finite`: whether the last attempted step had a finite error estimate.
     """
 
-    time: Any
-    next_step: Any
-    state: Any
-    slope: Any
-    error_finite: Any
+    time: RealScalarLike
+    next_step: RealScalarLike | None
+    state: RealScalarLike
+    slope: RealScalarLike | None
+    error_finite: BoolScalarLike
 
     @property
-    def state_finite(self) -> Any:
+    def state_finite(self) -> Bool[Array, "..."]:
         """Whether the state is free of NaN and infinity."""
         return jnp.isfinite(self.state)
 
     @property
-    def is_stuck(self) -> Any:
+    def is_stuck(self) -> Bool[Array, "..."]:
         """Whether the next step is so small that time cannot advance by it."""
         if self.next_step is None:
             return jnp.zeros_like(self.state, bool)
@@ -48,7 +49,7 @@ class LastPoint(NamedTuple):
 
 
 def size(y: Y) -> RealScalarLike:
-    """The root mean square of all numbers of a state; infinite only if one of them is."""
+    """The root mean square of a state, without overflow; infinite only if an element is."""
     largest = optx.max_norm(y)
     scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, jnp.ones_like(largest))
     rms = optx.rms_norm(jtu.tree_map(lambda x: x / scale.astype(x.dtype), y))
@@ -56,11 +57,11 @@ def size(y: Y) -> RealScalarLike:
 
 
 def slope_if(
-    failed: Any, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args
+    failed: BoolScalarLike, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args
 ) -> RealScalarLike:
-    """The size of the vector field at a point, if any sample of a batch has failed, or else NaN.
+    """The size of the vector field at a point if any sample of a batch has failed, else NaN.
 
-    This is part of each training step, so it must cost nothing if all is well.
+    This is part of each training step, so it evaluates the vector field only after a failure.
     """
     arrays, others = eqx.partition((vector_field, t, y, args), eqx.is_array)
     vector_field, t, y, args = eqx.combine(jax.lax.stop_gradient(arrays), others)

@@ -1,18 +1,23 @@
-"""The number of function evaluations: what each solver spends, and when."""
+"""The number of function evaluations (NFE) of each solver."""
 
 from typing import Any, NamedTuple
 
 import diffrax as dfx
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
+from .._types import Args, Arrays, RealScalarLike, Y
 from ..solvers import Adams
 
 
 class Cost(NamedTuple):
-    """Evaluations of the vector field by a solver.
+    """The evaluations of the vector field by a solver.
 
-    An attempt is a step, accepted or rejected. A restart is an attempt that begins behind a jump of
-    the vector field, where first-same-as-last solvers cannot use the last slope.
+    - `attempt`: the evaluations of each attempted step, accepted or rejected.
+    - `start`: those before the first step.
+    - `restart`: those added to an attempt after a jump of the vector field, where
+        first-same-as-last solvers cannot use the last slope.
+    - `exact`: whether these counts are exact.
     """
 
     attempt: int
@@ -21,11 +26,11 @@ class Cost(NamedTuple):
     exact: bool = True
 
 
-def cost_of(solver: Any) -> Cost:
-    """What a solver spends. For implicit solvers: solves of stages, which is not exact."""
+def cost_of(solver: dfx.AbstractSolver) -> Cost:
+    """The cost of a solver. For implicit solvers it counts stages, which is not exact."""
     if isinstance(solver, dfx.HalfSolver):
         attempt, start, restart, exact = cost_of(solver.solver)
-        # A whole step and two halves; the whole step and the first half begin at the same point.
+        # A whole step and two half steps. The whole step and the first half start the same.
         return Cost(3 * attempt, start, 2 * restart, exact)
     if isinstance(solver, Adams):
         return Cost(attempt=2, start=1, restart=1)
@@ -40,25 +45,32 @@ def cost_of(solver: Any) -> Cost:
     return Cost(_num_stages(solver), start=0, restart=0, exact=False)
 
 
-def _num_stages(solver: Any) -> int:
+def _num_stages(solver: dfx.AbstractSolver) -> int:
     tableau = getattr(solver, "tableau", None)
     tableaus = getattr(tableau, "tableaus", (tableau,))
     return max(getattr(t, "num_stages", 1) for t in tableaus)
 
 
-def takes_first_slope(solver: Any) -> bool:
-    """Whether the vector field at the start, evaluated elsewhere, can be handed to the solver."""
+def takes_first_slope(solver: dfx.AbstractSolver) -> bool:
+    """Whether the solver can use a given value of the vector field at the start."""
     cost = cost_of(solver)
     return cost.exact and cost.start == 1
 
 
-def state_from_slope(solver: Any, terms: Any, t0: Any, y0: Any, args: Any, slope: Any) -> Any:
-    """The first state of a solver that begins with this slope."""
+def state_from_slope(
+    solver: dfx.AbstractSolver,
+    terms: dfx.AbstractTerm,
+    t0: RealScalarLike,
+    y0: Y,
+    args: Args,
+    slope: Arrays,
+) -> PyTree:
+    """The first state of a solver, with this value of the vector field at the start."""
     if isinstance(solver, dfx.HalfSolver):
         return state_from_slope(solver.solver, terms, t0, y0, args, slope)
     if isinstance(solver, Adams):
         return solver.init_from_slope(terms, t0, t0, y0, args, slope)
     if isinstance(solver, dfx.ReversibleHeun):
         return y0, slope
-    # Runge-Kutta: not the first step, as far as the solver need know, and the last slope.
+    # The state of Runge-Kutta methods: whether this is the first step, and the last slope.
     return jnp.array(False), slope

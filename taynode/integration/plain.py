@@ -1,15 +1,13 @@
 """The plain system inside a larger one."""
 
-from typing import Any
-
 import jax.tree_util as jtu
+from jaxtyping import PyTree
 
 
-def plain(tree: Any) -> Any:
-    """Any pytree of states, terms or both, as it would be if there were no penalty.
+def plain(tree: PyTree) -> PyTree:
+    """Replace each part of a larger system by its plain part: its attribute `plain_part`, if any.
 
-    It turns what a solver or an adjoint knows of the larger system into what it would know of the
-    plain one: states, error estimates, dense output, cotangents of the vector field.
+    It applies to states, error estimates, dense output, vector fields and their cotangents.
     """
     larger = lambda x: hasattr(x, "plain_part")
     return jtu.tree_map(lambda x: x.plain_part if larger(x) else x, tree, is_leaf=larger)

@@ -9,16 +9,18 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import lineax.internal as lxi
+import numpy as np
+from jaxtyping import PyTree
 
-from .._types import Args, RealScalar, RealScalarLike, Y
+from .._types import Args, BoolScalarLike, RealScalar, RealScalarLike, Y
 
 
 class Problem(eqx.Module):
     """The arguments of `diffrax.diffeqsolve`, which a quadrature may change before it solves.
 
-    Each field is named as the argument. `dt0` may also be a function that chooses the first step,
-    see `tn.initial_step_size`. Quadratures get times and states as arrays of the types in which
-    diffrax solves.
+    The fields are named like the arguments. `dt0` may also be a function that chooses the first
+    step, see `tn.initial_step_size`. In the problem of a quadrature, times and states are arrays of
+    the dtypes in which diffrax solves.
     """
 
     terms: Any
@@ -35,22 +37,22 @@ class Problem(eqx.Module):
     max_steps: int | None
     throw: bool
     progress_meter: dfx.AbstractProgressMeter
-    solver_state: Any
-    controller_state: Any
-    made_jump: Any
+    solver_state: PyTree
+    controller_state: PyTree
+    made_jump: BoolScalarLike | None
 
     def replace(self, **changes: Any) -> "Problem":
-        """A copy of the problem with other values for some fields."""
+        """Copy the problem with other values of some fields."""
         return dataclasses.replace(self, **changes)
 
     @property
     def is_ode(self) -> bool:
-        """Whether this is one ordinary differential equation."""
+        """Whether this is an ordinary differential equation with one term."""
         return isinstance(self.terms, dfx.ODETerm)
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether errors control the step size."""
+        """Whether error estimates control the step size."""
         return isinstance(self.stepsize_controller, dfx.AbstractAdaptiveStepSizeController)
 
     @property
@@ -62,15 +64,15 @@ class Problem(eqx.Module):
     def is_steady(self) -> bool:
         """Whether gradients are those of a steady state.
 
-        `ImplicitAdjoint` refuses to save the controller's state, and a given solver state.
+        `ImplicitAdjoint` allows neither to save the controller's state nor to pass a solver state.
         """
         return isinstance(self.adjoint, dfx.ImplicitAdjoint)
 
     @property
     def saves_end(self) -> bool:
-        """Whether the end of the solve can be saved besides what the user saves.
+        """Whether the end of the solve can be saved in addition to the output of the user.
 
-        `BacksolveAdjoint` refuses `SaveAt(subs=...)`, and each output of it is one more segment of
+        `BacksolveAdjoint` does not allow `SaveAt(subs=...)`, and each output time adds a segment to
         its backward solve.
         """
         return not (self.is_backsolve or self.is_steady)
@@ -91,8 +93,8 @@ def is_subsaveat(x: Any) -> bool:
     return isinstance(x, dfx.SubSaveAt)
 
 
-def time_dtype(problem: Problem) -> Any:
-    """The type in which diffrax computes with time."""
+def time_dtype(problem: Problem) -> np.dtype:
+    """The dtype of times in diffrax."""
     given = [problem.t0, problem.t1, *(s.ts for s in problem.saves if s.ts is not None)]
     if problem.dt0 is not None and not callable(problem.dt0):
         given.append(problem.dt0)
@@ -101,15 +103,15 @@ def time_dtype(problem: Problem) -> Any:
     return dtype if jnp.issubdtype(dtype, jnp.inexact) else lxi.default_floating_dtype()
 
 
-def state_dtypes(problem: Problem) -> set[Any]:
-    """The types in which diffrax computes with the leaves of the state."""
+def state_dtypes(problem: Problem) -> set[np.dtype]:
+    """The dtypes of the leaves of the state in diffrax."""
     time = time_dtype(problem)
     with jax.numpy_dtype_promotion("standard"):
         return {jnp.result_type(y, time) for y in jtu.tree_leaves(problem.y0)}
 
 
 def with_common_types(problem: Problem) -> Problem:
-    """Times and states as arrays of the types in which diffrax will solve."""
+    """Convert times and states to arrays of the dtypes in which diffrax solves."""
     dtype = time_dtype(problem)
     with jax.numpy_dtype_promotion("standard"):
         promote = lambda y: jnp.asarray(y, jnp.result_type(y, dtype))

@@ -1,4 +1,4 @@
-"""The start of a solve: its first step, and its first evaluation."""
+"""The first step of a solve, and its first evaluation of the vector field."""
 
 import diffrax as dfx
 import jax
@@ -13,12 +13,12 @@ from .problem import Problem
 
 
 def start(problem: Problem) -> tuple[Problem, int, int]:
-    """Choose the first step, and hand the vector field at the start to the solver.
+    """Choose the first step, and pass the vector field at the start to the solver.
 
     **Returns:**
 
-    The problem with a `dt0`, the number of evaluations so far, and how many of them were made only
-    to choose the step, with the plain system.
+    The problem with a `dt0`, the number of evaluations so far, and the number of those that only
+    served to choose the step. The latter are evaluations of the plain system.
     """
     solver, controller = problem.solver, problem.stepsize_controller
     choose = (
@@ -58,7 +58,7 @@ def start(problem: Problem) -> tuple[Problem, int, int]:
         spent = 2
     if hand_on:
         if problem.is_backsolve:
-            # Its gradients come from the backward solve; a slope with a gradient is refused there.
+            # Gradients come from the backward solve, which does not allow one through the slope.
             slope = jax.lax.stop_gradient(slope)
         state = state_from_slope(solver, problem.terms, problem.t0, problem.y0, problem.args, slope)
         problem = problem.replace(solver_state=state, made_jump=None)
@@ -66,15 +66,15 @@ def start(problem: Problem) -> tuple[Problem, int, int]:
 
 
 def _error_order(problem: Problem) -> RealScalarLike:
-    """The order by which the first step is chosen: that of the controller, or of the solver."""
+    """The order for the choice of the first step: that of the controller, or of the solver."""
     given = getattr(innermost(problem.stepsize_controller), "error_order", None)
     if given is not None:
         return given
-    # Adams begins with low orders; this is what the reference implementations take.
+    # Adams begins with low orders; the reference implementations take 5.
     order = 5 if isinstance(problem.solver, Adams) else problem.solver.error_order(problem.terms)
     if order is None:
         raise ValueError(
-            f"`dt0=None` needs the order of the solver, and `{type(problem.solver).__name__}` does "
-            "not define it; pass `dt0`, or `PIDController(..., error_order=...)`."
+            f"`dt0=None` needs the order of the solver, which `{type(problem.solver).__name__}` "
+            "does not define. Pass `dt0`, or `PIDController(..., error_order=...)`."
         )
     return order

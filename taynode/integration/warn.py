@@ -2,16 +2,17 @@
 
 import sys
 import warnings
+from types import FrameType
 
 
-# The package itself, the decorators around its functions, and the transformations around those.
+# This package, the decorators of its functions, and the transformations of JAX.
 INTERNAL = ("taynode", "jaxtyping", "beartype", "equinox", "jax")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, with the nearest line outside of the package as the place.
+    """Issue a warning that points to the nearest line of the caller outside of the package.
 
-    `stacklevel` cannot do this: the number of frames in between depends on who calls, and on the
+    `stacklevel` cannot do this: the number of frames in between varies, for example with the
     decorators of run-time type checkers.
     """
     frame = sys._getframe(1)
@@ -27,7 +28,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     )
 
 
-def _is_internal(frame) -> bool:
+def _is_internal(frame: FrameType) -> bool:
     generated = frame.f_code.co_filename.startswith("<@beartype")
     package = frame.f_globals.get("__name__", "").partition(".")[0]
     return generated or package in INTERNAL

@@ -1,12 +1,10 @@
 """Classification by a neural ODE."""
 
-from typing import Any
-
 import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.random as jr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._types import VectorField
 from .solve import Solve
@@ -14,17 +12,17 @@ from .vector_fields import Dense, paper_dense, TimeMLP
 
 
 class NeuralODEClassifier(eqx.Module):
-    """Flattened inputs flow for one unit of time; a linear map of the sigmoid tells the class.
+    """A neural ODE of flattened inputs from time 0 to 1, a sigmoid, and a linear map to logits.
 
     The paper's model for MNIST is `NeuralODEClassifier(784, 100, 10, key=key)`: 158,568 parameters
     in the vector field and 7,850 in the map.
 
     **Arguments:**
 
-    - `in_size`: of the flattened input.
-    - `width`: of the vector field's hidden layer.
-    - `num_classes`: how many.
-    - `vector_field`: another one, instead of the perceptron of that width.
+    - `in_size`: the size of a flattened input.
+    - `width`: the size of the hidden layer of the vector field.
+    - `num_classes`: the number of classes.
+    - `vector_field`: a vector field instead of the default, a `TimeMLP` of that width.
     - `key`: a random key for the weights.
     """
 
@@ -48,15 +46,19 @@ class NeuralODEClassifier(eqx.Module):
         self.head = paper_dense(in_size, num_classes, key=head_key)
 
     def __call__(
-        self, x: Any, solve: Solve | None = None, *, key: PRNGKeyArray | None = None
-    ) -> tuple[Any, dfx.Solution]:
-        """The logits of a batch, solved jointly, and the solution.
+        self,
+        x: Float[Array, "num ..."],
+        solve: Solve | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple[Float[Array, "num classes"], dfx.Solution]:
+        """Compute the logits of a batch, solved jointly, and the solution.
 
         **Arguments:**
 
-        - `x`: inputs, along a first axis.
-        - `solve`: how to solve; with Dopri5 at a tolerance of 1e-5 by default.
-        - `key`: for regularizers that draw something.
+        - `x`: the inputs, of any shape.
+        - `solve`: the solver and its settings; by default Dopri5 with tolerances of 1e-5.
+        - `key`: a random key for the penalty.
         """
         y0 = x.reshape(len(x), -1)
         solution = (solve or Solve())(self.vector_field, y0, key=key)

@@ -1,53 +1,64 @@
 """The divergence of a vector field, by which a flow changes densities."""
 
 import abc
+import math
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
+from .._types import Arrays
 from ..noise import check_noise, draw_direction
 
 
-class AbstractDivergence(eqx.Module):
-    """How the trace of the Jacobian is computed.
+# The axes of a batch, and then those of a sample. Samples do not influence each other.
+Samples = Float[Array, "*batch_and_sample"]
+PerSample = Float[Array, "*batch"]
+Field = Callable[[Array], Array]
 
-    States are batches of samples: the last `num_axes` axes are those of a sample, and the samples
-    do not influence each other.
-    """
+
+class AbstractDivergence(eqx.Module):
+    """A way to compute the trace of the Jacobian."""
 
     @abc.abstractmethod
-    def draw(self, z: Any, key: PRNGKeyArray | None) -> Any:
-        """The random numbers of a solve, one row for each row of `z`; `None` if deterministic."""
+    def draw(self, z: Samples, key: PRNGKeyArray | None) -> Arrays:
+        """Draw the noise of a solve, with an entry for each sample; `None` if there is no noise."""
 
     @abc.abstractmethod
     def __call__(
-        self, field: Callable[[Any], Any], z: Any, noise: Any, num_axes: int
-    ) -> tuple[Any, Any]:
-        """The slope at `z`, and its divergence for each sample."""
+        self, field: Field, z: Samples, noise: Arrays, num_axes: int
+    ) -> tuple[Samples, PerSample]:
+        """Compute dz/dt and its divergence for each sample.
+
+        **Arguments:**
+
+        - `field`: the vector field, a function of `z` alone.
+        - `z`: the samples.
+        - `noise`: the result of `draw`.
+        - `num_axes`: how many axes a sample has. They are the last ones of `z`.
+        """
 
 
 class ExactDivergence(AbstractDivergence):
     """The trace itself: one product with the Jacobian per dimension, all in one batch."""
 
-    def draw(self, z: Any, key: PRNGKeyArray | None) -> None:
+    def draw(self, z: Samples, key: PRNGKeyArray | None) -> None:
         """`None`: the trace is deterministic."""
         del z, key
 
     def __call__(
-        self, field: Callable[[Any], Any], z: Any, noise: Any, num_axes: int
-    ) -> tuple[Any, Any]:
-        """The slope at `z`, and its divergence for each sample."""
+        self, field: Field, z: Samples, noise: Arrays, num_axes: int
+    ) -> tuple[Samples, PerSample]:
+        """Compute dz/dt and its divergence for each sample."""
         del noise
-        batch, event = _split(z, num_axes)
-        size = _size(event)
+        batch, event = z.shape[: z.ndim - num_axes], z.shape[z.ndim - num_axes :]
+        size = math.prod(event)
         basis = jnp.eye(size, dtype=z.dtype).reshape(size, *event)
 
-        # A sample's slope depends on that sample alone, so one direction serves for all of them.
-        def column(direction: Any) -> tuple[Any, Any]:
+        # The slope of a sample depends on that sample alone, so all can have the same direction.
+        def column(direction: Array) -> tuple[Array, Array]:
             return jax.jvp(field, (z,), (jnp.broadcast_to(direction, z.shape),))
 
         slope, columns = jax.vmap(column, out_axes=(None, 0))(basis)
@@ -55,9 +66,9 @@ class ExactDivergence(AbstractDivergence):
 
 
 class HutchinsonDivergence(AbstractDivergence):
-    r"""An unbiased estimate, $\varepsilon^\top J \varepsilon$, one random direction a sample.
+    r"""Hutchinson's unbiased estimate $\varepsilon^\top J \varepsilon$ of the trace.
 
-    The directions are drawn once per solve and held fixed during it.
+    Each sample has a random direction, drawn once per solve and held fixed during it.
 
     **Arguments:**
 
@@ -69,8 +80,8 @@ class HutchinsonDivergence(AbstractDivergence):
     def __check_init__(self):
         check_noise(self.noise)
 
-    def draw(self, z: Any, key: PRNGKeyArray | None) -> Any:
-        """A random direction for each sample."""
+    def draw(self, z: Samples, key: PRNGKeyArray | None) -> Samples:
+        """Draw a direction for each sample."""
         if key is None:
             raise ValueError(
                 "`HutchinsonDivergence` draws a random direction, so the flow needs `key=`; pass "
@@ -79,29 +90,17 @@ class HutchinsonDivergence(AbstractDivergence):
         return draw_direction(self.noise, z, key)
 
     def __call__(
-        self, field: Callable[[Any], Any], z: Any, noise: Any, num_axes: int
-    ) -> tuple[Any, Any]:
-        """The slope at `z`, and its divergence for each sample."""
+        self, field: Field, z: Samples, noise: Samples, num_axes: int
+    ) -> tuple[Samples, PerSample]:
+        """Compute dz/dt and its divergence for each sample."""
         slope, product = self.product(field, z, noise)
         return slope, self.trace(product, noise, num_axes)
 
-    def product(self, field: Callable[[Any], Any], z: Any, noise: Any) -> tuple[Any, Any]:
-        """The slope at `z`, and the product of the direction with the Jacobian."""
+    def product(self, field: Field, z: Samples, noise: Samples) -> tuple[Samples, Samples]:
+        """Compute dz/dt, and the product of the direction with the Jacobian."""
         slope, transpose = jax.vjp(field, z)
         return slope, transpose(noise)[0]
 
-    def trace(self, product: Any, noise: Any, num_axes: int) -> Any:
-        """The divergence for each sample, from the result of `product`."""
+    def trace(self, product: Samples, noise: Samples, num_axes: int) -> PerSample:
+        """Compute the divergence for each sample from the result of `product`."""
         return jnp.sum(product * noise, axis=tuple(range(-num_axes, 0)))
-
-
-def _split(z: Any, num_axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    cut = z.ndim - num_axes
-    return z.shape[:cut], z.shape[cut:]
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for n in shape:
-        size *= n
-    return size

@@ -1,27 +1,35 @@
 """Latent ODEs: generative models of irregular time series."""
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, Real
 
 from .._types import Args, RealScalarLike, VectorField
-from .recognition import RecurrentEncoder
+from .recognition import Mask, RecurrentEncoder, Series, Times
 from .solve import Solve
-from .vector_fields import Dense, paper_dense
+from .vector_fields import Dense, paper_dense, States
+
+
+Encoder = Callable[[Times, Series, Mask], tuple[Array, Array]]
+Draws = Float[Array, "draws series latent"]
+Latents = Float[Array, "series latent"]
+PerDraw = Float[Array, "draws series"]
+PerSeries = Float[Array, " series"]
 
 
 class AutonomousMLP(eqx.Module):
-    """A perceptron of the state alone, with a tanh before each of its layers.
+    """A multilayer perceptron of the state alone, with a tanh before each layer.
 
     **Arguments:**
 
-    - `sizes`: of all layers, the state's size first and last.
+    - `sizes`: the sizes of all layers, with the size of the state first and last.
     - `key`: a random key for the weights.
     """
 
@@ -33,8 +41,8 @@ class AutonomousMLP(eqx.Module):
             paper_dense(m, n, key=k) for m, n, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
         ]
 
-    def __call__(self, t: RealScalarLike, y: Any, args: Args = None) -> Any:
-        """The slope of a state, or of a batch of them along leading axes."""
+    def __call__(self, t: RealScalarLike, y: States, args: Args = None) -> States:
+        """Compute dy/dt."""
         del t, args
         for layer in self.layers:
             y = layer(jnp.tanh(y))
@@ -42,45 +50,45 @@ class AutonomousMLP(eqx.Module):
 
 
 class Reconstruction(NamedTuple):
-    """What a latent ODE makes of some series.
+    """The predictions of a latent ODE for some series.
 
-    - `predicted`: means of the observations, `(num_draws, num_series, num_times, num_channels)`.
-    - `z0`: the initial states that were drawn, `(num_draws, num_series, latent_size)`.
-    - `noise`: of the same shape, standard normal, from which they were drawn.
-    - `mean`, `std`: of the distribution of initial states.
-    - `solution`: of the solve.
+    - `predicted`: the means of the observations.
+    - `z0`: draws of the initial states, `mean + std * noise`.
+    - `noise`: the standard normal noise of these draws.
+    - `mean`, `std`: the mean and the standard deviation of the initial states.
+    - `solution`: the solution of the latent ODE.
     """
 
-    predicted: Any
-    z0: Any
-    noise: Any
-    mean: Any
-    std: Any
+    predicted: Float[Array, "draws series times channels"]
+    z0: Draws
+    noise: Draws
+    mean: Latents
+    std: Latents
     solution: dfx.Solution
 
 
 class LatentODE(eqx.Module):
-    """A latent state moves by an ODE and is observed, at any times and in part, with noise.
+    """A latent state that moves by an ODE, with partial and noisy observations at any times.
 
     The paper's model for PhysioNet is `LatentODE(37, key=key)`: 20 latent dimensions, a recurrent
     encoder of 40 + 40 states, dynamics of five layers, a linear decoder: 48,147 parameters.
 
     **Arguments:**
 
-    - `num_channels`: of an observation.
-    - `latent_size`: of the state.
-    - `width`, `depth`: of the vector field's hidden layers, and how many there are.
-    - `noise_std`: of the observations, on the scale of the data.
-    - `encoder`, `vector_field`: others than those.
-    - `head`: tells something of a whole series from the mean of its initial state, if given; see
-        `classify`.
+    - `num_channels`: the number of channels of an observation.
+    - `latent_size`: the size of the state.
+    - `width`, `depth`: the size and the number of the hidden layers of the vector field.
+    - `noise_std`: the standard deviation of observations, in units of the data.
+    - `encoder`: a function like `RecurrentEncoder`, instead of the default.
+    - `vector_field`: a vector field instead of the default, an `AutonomousMLP`.
+    - `head`: a function of the means of initial states, for `classify`.
     - `key`: a random key for the weights.
     """
 
-    encoder: Any
+    encoder: Encoder
     vector_field: VectorField
     decoder: Dense
-    head: Any
+    head: Callable[[Array], Array] | None
     noise_std: float = eqx.field(static=True)
 
     def __init__(
@@ -91,9 +99,9 @@ class LatentODE(eqx.Module):
         width: int = 50,
         depth: int = 4,
         noise_std: float = 0.01,
-        encoder: Any = None,
+        encoder: Encoder | None = None,
         vector_field: VectorField | None = None,
-        head: Any = None,
+        head: Callable[[Array], Array] | None = None,
         key: PRNGKeyArray,
     ):
         keys = jr.split(key, 3)
@@ -105,13 +113,13 @@ class LatentODE(eqx.Module):
 
     def __call__(
         self,
-        times: Any,
-        values: Any,
-        mask: Any,
+        times: Times,
+        values: Series,
+        mask: Mask,
         solve: Solve | None = None,
         *,
         num_draws: int = 1,
-        at: Any = None,
+        at: Real[ArrayLike, " at"] | None = None,
         key: PRNGKeyArray,
     ) -> Reconstruction:
         """Encode some series, and predict them from draws of their initial states.
@@ -120,13 +128,13 @@ class LatentODE(eqx.Module):
 
         **Arguments:**
 
-        - `times`: of the observations, in order, ties allowed, `(num_times,)`, between 0 and 1.
-        - `values`: `(num_series, num_times, num_channels)`; anything where they are masked.
-        - `mask`: of the same shape, what is observed.
-        - `solve`: how to solve; with Dopri5 at a tolerance of 1e-5 by default.
-        - `num_draws`: of each initial state.
-        - `at`: predict at these times instead, such as later ones.
-        - `key`: for the draws, and for regularizers that draw something.
+        - `times`: the times of the observations, between 0 and 1 and in order. Ties are allowed.
+        - `values`: the observations. Masked values may be anything.
+        - `mask`: which values are observed.
+        - `solve`: the solver and its settings; by default Dopri5 with tolerances of 1e-5.
+        - `num_draws`: the number of draws of each initial state.
+        - `at`: the times of the predictions, if they are not `times`.
+        - `key`: a random key for the draws and the penalty.
         """
         noise_key, key = jr.split(key)
         mean, std = self.encoder(times, values, mask)
@@ -136,11 +144,16 @@ class LatentODE(eqx.Module):
         return Reconstruction(self.decoder(states), z0, noise, mean, std, solution)
 
     def paths(
-        self, z0: Any, times: Any, solve: Solve | None = None, *, key: PRNGKeyArray | None = None
-    ) -> tuple[Any, dfx.Solution]:
-        """Latent states at some times, as one but last axis, and the solution.
+        self,
+        z0: Float[Array, "*batch latent"],
+        times: Real[ArrayLike, " times"],
+        solve: Solve | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple[Float[Array, "*batch times latent"], dfx.Solution]:
+        """Compute the latent states at some times, and the solution.
 
-        From time 0 to time 1, or to the last of the times if that is later.
+        The solve is from time 0 to time 1, or to the last of the times if that is later.
         """
         times = jnp.asarray(times, z0.dtype)
         # One row for each draw of each series, as for any other batch.
@@ -155,36 +168,45 @@ class LatentODE(eqx.Module):
         states = jnp.asarray(solution.ys).reshape(len(times), *z0.shape)
         return jnp.moveaxis(states, 0, -2), solution
 
-    def classify(self, mean: Any) -> Any:
-        """What the head says of series whose initial states have these means, as logits."""
+    def classify(self, mean: Float[Array, "*batch latent"]) -> Float[Array, "*batch logits"]:
+        """Apply the head to the means of initial states."""
         if self.head is None:
             raise ValueError("This model has no `head`; pass one to `LatentODE`.")
         return self.head(mean)
 
-    def log_likelihood(self, predicted: Any, values: Any, mask: Any) -> Any:
-        """Of each series: the sum over what is observed of it."""
+    def log_likelihood(
+        self, predicted: Float[Array, "draws series times channels"], values: Series, mask: Mask
+    ) -> PerDraw:
+        """Compute the log-likelihood of the observed values of each series."""
         error = jnp.where(mask, predicted - values, 0.0) / self.noise_std
         constant = math.log(self.noise_std) + 0.5 * math.log(2 * math.pi)
         terms = -0.5 * error**2 - constant
         return jnp.sum(jnp.where(mask, terms, 0.0), axis=(-2, -1))
 
 
-def divergence_from_prior(mean: Any, std: Any) -> Any:
-    """Kullback and Leibler's, of a normal distribution from the standard one, summed."""
+def divergence_from_prior(mean: Latents, std: Latents) -> PerSeries:
+    """Compute the Kullback-Leibler divergence of a normal distribution from the standard one."""
     return jnp.sum(0.5 * (mean**2 + std**2 - 1) - jnp.log(std), axis=-1)
 
 
-def evidence_bound(log_likelihood: Any, mean: Any, std: Any, *, kl_weight: Any = 1.0) -> Any:
-    """The ELBO of each series, from the log-likelihoods of draws along the first axis."""
+def evidence_bound(
+    log_likelihood: PerDraw, mean: Latents, std: Latents, *, kl_weight: RealScalarLike = 1.0
+) -> PerSeries:
+    """Compute the ELBO of each series from the log-likelihoods of its draws."""
     return jnp.mean(log_likelihood, axis=0) - kl_weight * divergence_from_prior(mean, std)
 
 
 def importance_bound(
-    log_likelihood: Any, z0: Any, noise: Any, std: Any, *, kl_weight: Any = 1.0
-) -> Any:
-    """The tighter bound of importance-weighted draws `z0 = mean + std * noise`.
+    log_likelihood: PerDraw,
+    z0: Draws,
+    noise: Draws,
+    std: Latents,
+    *,
+    kl_weight: RealScalarLike = 1.0,
+) -> PerSeries:
+    """Compute the importance-weighted bound from draws `z0 = mean + std * noise`.
 
-    For a single draw, its mean is the ELBO.
+    It is tighter than the ELBO. For a single draw, its mean is the ELBO.
     """
     prior = -0.5 * jnp.sum(z0**2, axis=-1)
     posterior = jnp.sum(-0.5 * noise**2 - jnp.log(std), axis=-1)

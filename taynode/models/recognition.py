@@ -1,19 +1,26 @@
 """Recognition networks: from irregular observations to a distribution of initial states."""
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, Real
 
 from .vector_fields import Dense
 
 
+MIN_STD = 1e-6
+Vectors = Float[Array, "*batch size"]
+Series = Float[Array | np.ndarray, "series times channels"]
+Mask = Bool[Array | np.ndarray, "series times channels"]
+Times = Real[Array | np.ndarray, " times"]
+
+
 def _normal_dense(in_size: int, out_size: int, *, key: PRNGKeyArray) -> Dense:
-    """As in the paper's code: weights of standard deviation 0.1, biases of zero."""
+    """A layer as in the paper's code: weights of standard deviation 0.1, and zero biases."""
     return Dense(0.1 * jr.normal(key, (in_size, out_size)), jnp.zeros(out_size))
 
 
@@ -28,8 +35,8 @@ class TwoLayers(eqx.Module):
         self.first = _normal_dense(in_size, width, key=first)
         self.second = _normal_dense(width, out_size, key=second)
 
-    def __call__(self, x: Any) -> Any:
-        """The image of the last axis."""
+    def __call__(self, x: Float[Array, "*batch in"]) -> Float[Array, "*batch out"]:
+        """Map the last axis of `x`."""
         return self.second(jnp.tanh(self.first(x)))
 
 
@@ -38,9 +45,9 @@ class GatedCell(eqx.Module):
 
     **Arguments:**
 
-    - `in_size`: of the input.
-    - `state_size`: of the mean, and of the standard deviation.
-    - `width`: of the hidden layers.
+    - `in_size`: the size of an input.
+    - `state_size`: the size of the mean, and of the standard deviation.
+    - `width`: the size of the hidden layers.
     - `key`: a random key for the weights.
     """
 
@@ -56,11 +63,14 @@ class GatedCell(eqx.Module):
         )
         self.candidate = TwoLayers(size, width, 2 * state_size, key=keys[2])
 
-    def prepared(self) -> tuple[Callable[[Any], Any], Callable[[Any, Any, Any], tuple[Any, Any]]]:
-        """Two functions: what inputs give to all first layers, and from that the next state.
+    def prepared(
+        self,
+    ) -> tuple[Callable[[Array], Array], Callable[[Array, Array, Array], tuple[Array, Array]]]:
+        """Split the cell into two functions: `project(x)` and `advance(projected, mean, std)`.
 
-        The first one can be applied to all inputs of a series at once, which is much cheaper than
-        to one after the other. Weights that are used together are put together here, once.
+        The first is the part of all first layers that reads the input. Applied to all inputs of a
+        series at once, it is much cheaper than input by input. The second computes the next state.
+        Weights that are used together are concatenated here, once.
         """
         gates, layers = (self.update, self.reset), (self.update, self.reset, self.candidate)
         side_by_side = lambda weights: jnp.concatenate(weights, axis=-1)
@@ -71,10 +81,10 @@ class GatedCell(eqx.Module):
         of_gates = side_by_side([layer.first.weight[in_size:] for layer in gates])
         of_candidate = self.candidate.first.weight[in_size:]
 
-        def project(x: Any) -> Any:
+        def project(x: Array) -> Array:
             return x @ of_inputs + biases
 
-        def advance(projected: Any, mean: Any, std: Any) -> tuple[Any, Any]:
+        def advance(projected: Array, mean: Vectors, std: Vectors) -> tuple[Vectors, Vectors]:
             for_gates, for_candidate = jnp.split(projected, [2 * width], axis=-1)
             hidden = jnp.tanh(for_gates + side_by_side([mean, std]) @ of_gates)
             halves = jnp.split(hidden, 2, axis=-1)
@@ -91,20 +101,20 @@ class GatedCell(eqx.Module):
 
 
 class RecurrentEncoder(eqx.Module):
-    """Reads a series backwards in time, and tells the distribution of the state at time 0.
+    """Reads a series backwards in time, and returns the distribution of the state at time 0.
 
-    What is not observed is never looked at, and times at which nothing is observed change nothing;
-    so padding a series changes nothing either. What was observed at the same time is read at once.
-    It is told how long after each observation the next one came, and, in the end, how long after
-    time 0 the first one, if that was later.
+    Masked values are never read. Times without observations change nothing, and neither does
+    padding. Observations at the same time are read as one. The inputs at each observation include
+    the time to the next one. A last input is the time from 0 to the first observation, if that is
+    later.
 
     **Arguments:**
 
-    - `num_channels`: of an observation.
-    - `latent_size`: of the distribution.
-    - `state_size`, `width`: of the cell.
-    - `moves`: whether the state moves by an ODE of its own from one observation to the next, as in
-        an ODE-RNN; it takes a midpoint step for that.
+    - `num_channels`: the number of channels of an observation.
+    - `latent_size`: the size of the state at time 0.
+    - `state_size`, `width`: as for `GatedCell`.
+    - `moves`: whether the state of the cell moves between observations by an ODE of its own, as in
+        an ODE-RNN. It takes one midpoint step from one to the next.
     - `key`: a random key for the weights.
     """
 
@@ -129,14 +139,16 @@ class RecurrentEncoder(eqx.Module):
         self.head = TwoLayers(2 * state_size, width, 2 * latent_size, key=head_key)
         self.state_size = state_size
 
-    def __call__(self, times: Any, values: Any, mask: Any) -> tuple[Any, Any]:
-        """The mean and the standard deviation of the initial state of each series.
+    def __call__(
+        self, times: Times, values: Series, mask: Mask
+    ) -> tuple[Float[Array, "series latent"], Float[Array, "series latent"]]:
+        """Compute the mean and the standard deviation of the initial state of each series.
 
         **Arguments:**
 
-        - `times`: of the observations, in order, ties allowed, `(num_times,)`.
-        - `values`: `(num_series, num_times, num_channels)`; anything where they are masked.
-        - `mask`: of the same shape, what is observed.
+        - `times`: the times of the observations, in order. Ties are allowed.
+        - `values`: the observations. Masked values may be anything.
+        - `mask`: which values are observed.
         """
         values, mask = _merge_ties(times, jnp.where(mask, values, 0.0), mask)
         seen = mask.any(axis=-1)
@@ -144,52 +156,53 @@ class RecurrentEncoder(eqx.Module):
         gaps, lead = (x.astype(values.dtype) for x in _gaps(times, seen))
         project, advance = self.cell.prepared()
 
-        def step(state: tuple[Any, Any], x: Any) -> tuple[tuple[Any, Any], None]:
-            projected, keep, gap = x
-            mean, std = advance(projected, self._moved(state[0], gap), state[1])
-            kept = keep[:, None]
-            return (jnp.where(kept, mean, state[0]), jnp.where(kept, std, state[1])), None
+        def step(state, x):
+            projected, is_seen, gap = x
+            new = advance(projected, self._moved(state[0], gap), state[1])
+            choose = lambda new, old: jnp.where(is_seen[:, None], new, old)
+            return (choose(new[0], state[0]), choose(new[1], state[1])), None
 
         inputs = jnp.concatenate([values, observed, gaps[..., None]], axis=-1)
         start = jnp.zeros((len(values), self.state_size), values.dtype)
         steps = (jnp.swapaxes(x, 0, 1) for x in (project(inputs), seen, gaps))
         state, _ = jax.lax.scan(step, (start, start), tuple(steps), reverse=True)
-        # To time 0, as if nothing had been observed there.
+        # One more step from the first observation to time 0, with an input that observes nothing.
         nothing = jnp.zeros_like(inputs[:, 0]).at[:, -1].set(lead)
         state, _ = step(state, (project(nothing), lead > 0, lead))
         mean, std = jnp.split(self.head(jnp.concatenate(state, axis=-1)), 2, axis=-1)
         return mean, jnp.abs(std) + MIN_STD
 
-    def _moved(self, mean: Any, gap: Any) -> Any:
+    def _moved(
+        self, mean: Float[Array, "series state"], gap: Float[Array, " series"]
+    ) -> Float[Array, "series state"]:
         if self.drift is None:
             return mean
         middle = mean + 0.5 * gap[:, None] * self.drift(mean)
         return mean + gap[:, None] * self.drift(middle)
 
 
-MIN_STD = 1e-6
+def _merge_ties(times: Times, values: Series, mask: Mask) -> tuple[Array, Array]:
+    """Merge the rows of equal times into the first of them, and mask the others.
 
-
-def _merge_ties(times: Any, values: Any, mask: Any) -> tuple[Any, Any]:
-    """What was observed at the same time as one row, the first of them; the others are empty.
-
-    A channel that was observed several times has the mean.
+    A channel that was observed several times has the mean of its values.
     """
     is_same = (times[:, None] == times).astype(values.dtype)
     counts = is_same @ mask.astype(values.dtype)
     merged = (is_same @ values) / jnp.maximum(counts, 1.0)
     is_first = jnp.concatenate([jnp.ones(1, bool), times[1:] > times[:-1]])
-    mask = (counts > 0) & is_first[:, None]
-    return jnp.where(mask, merged, 0.0), mask
+    kept = (counts > 0) & is_first[:, None]
+    return jnp.where(kept, merged, 0.0), kept
 
 
-def _gaps(times: Any, seen: Any) -> tuple[Any, Any]:
-    """From each time to the next one at which a series was observed, 0 if there is none.
+def _gaps(
+    times: Times, seen: Bool[Array, "series times"]
+) -> tuple[Real[Array, "series times"], Real[Array, " series"]]:
+    """Compute the time from each time to the next observation, and from 0 to the first one.
 
-    And from time 0 to the first one.
+    It is 0 where there is no next observation.
     """
     when = jnp.where(seen, times, jnp.inf)
-    # The first one from each time on.
+    # The first observation from each time on.
     coming = jax.lax.cummin(when, axis=1, reverse=True)
     later = jnp.concatenate([coming[:, 1:], jnp.full_like(coming[:, :1], jnp.inf)], axis=1)
     finite = lambda gap: jnp.where(jnp.isfinite(gap), gap, 0.0)

@@ -1,24 +1,23 @@
 """A solver with its settings, as one argument of a model."""
 
-from typing import Any
-
 import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray
+from jaxtyping import PRNGKeyArray, PyTree
 
 from .._types import Args, RealScalarLike, VectorField, Y
 from ..integration.grid import FixedGrid
 from ..quadrature import AbstractQuadrature, Sampled
+from ..regularizers import AbstractRegularizer
 from ..solve import diffeqsolve
 
 
 class Solve(eqx.Module):
-    """A solver with all its settings, as a function of a vector field and an initial state.
+    """A solver with its settings, as a function of a vector field and an initial state.
 
-    Models take one as an argument, so that the same model can be trained on a fixed grid with a
-    regularizer and evaluated adaptively without.
+    Models take one as an argument. So a model can be trained on a fixed grid with a regularizer,
+    and evaluated with adaptive steps and without.
 
     **Arguments:**
 
@@ -26,7 +25,7 @@ class Solve(eqx.Module):
         `tn.diffeqsolve`.
     - `quadrature`: as for `tn.diffeqsolve`. States of models are batches along their first axis, so
         the default draws a random time for each row.
-    - `num_steps`: a fixed grid of that many equal steps, instead of a step-size controller.
+    - `num_steps`: the number of equal steps of a fixed grid, instead of a step-size controller.
     """
 
     solver: dfx.AbstractSolver = dfx.Dopri5()
@@ -34,7 +33,7 @@ class Solve(eqx.Module):
     num_steps: int | None = eqx.field(static=True, default=None)
     adjoint: dfx.AbstractAdjoint = dfx.RecursiveCheckpointAdjoint()
     max_steps: int | None = eqx.field(static=True, default=4096)
-    regularizer: Any = None
+    regularizer: PyTree[AbstractRegularizer] = None
     quadrature: AbstractQuadrature = Sampled(batch_axis=0)
     throw: bool = eqx.field(static=True, default=True)
 
@@ -50,11 +49,11 @@ class Solve(eqx.Module):
         key: PRNGKeyArray | None = None,
     ) -> dfx.Solution:
         """Solve from `t0` to `t1`."""
-        # Time has the precision of the state; Python's numbers would be double, if that is enabled.
+        # Time has the precision of the state. Python numbers would become float64 with x64.
         dtype = jnp.result_type(*(x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)))
         dtype = jnp.finfo(dtype).dtype  # real, if the state is complex
         t0, t1 = jnp.asarray(t0, dtype), jnp.asarray(t1, dtype)
-        controller, dt0, max_steps = self.stepsize_controller, None, self.max_steps
+        controller, max_steps = self.stepsize_controller, self.max_steps
         if self.num_steps is not None:
             controller = FixedGrid(jnp.linspace(t0, t1, self.num_steps + 1))
             max_steps = self.num_steps
@@ -63,7 +62,7 @@ class Solve(eqx.Module):
             self.solver,
             t0,
             t1,
-            dt0,
+            None,
             y0,
             args,
             saveat=saveat,

@@ -1,15 +1,16 @@
 """The flow of the paper's first figure."""
 
-from typing import Any
-
 import diffrax as dfx
 import equinox as eqx
 import jax
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._types import VectorField
 from .solve import Solve
 from .vector_fields import glorot_dense, TimeMLP
+
+
+Points = Float[Array, "num 1"]
 
 
 class ToyFlow(eqx.Module):
@@ -17,7 +18,7 @@ class ToyFlow(eqx.Module):
 
     **Arguments:**
 
-    - `width`: of the hidden layer.
+    - `width`: the size of the hidden layer.
     - `key`: a random key for the weights.
     """
 
@@ -27,8 +28,8 @@ class ToyFlow(eqx.Module):
         self.vector_field = TimeMLP((1, width, 1), jax.nn.sigmoid, dense=glorot_dense, key=key)
 
     def __call__(
-        self, x: Any, solve: Solve | None = None, *, key: PRNGKeyArray | None = None
-    ) -> tuple[Any, dfx.Solution]:
-        """Where a batch of points arrives, and the solution."""
+        self, x: Points, solve: Solve | None = None, *, key: PRNGKeyArray | None = None
+    ) -> tuple[Points, dfx.Solution]:
+        """Solve for a batch of points jointly, and return the points at time 1 and the solution."""
         solution = (solve or Solve())(self.vector_field, x, key=key)
         return solution.ys[-1], solution

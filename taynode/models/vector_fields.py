@@ -2,42 +2,42 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._types import Args, RealScalarLike
 from .convolution import convolve
 
 
+Activation = Callable[[Array], Array]
+# States lie along the last axis. Any number of axes before it are those of a batch.
+States = Float[Array, "*batch size"]
+Images = Float[Array, "*batch height width channels"]
+
+
 class Dense(eqx.Module):
-    """An affine map of the last axis, for batches of any shape.
+    """An affine map of the last axis, for batches of any shape."""
 
-    **Arguments:**
+    weight: Float[Array, "in out"]
+    bias: Float[Array, " out"]
 
-    - `weight`, `bias`: of shapes `(in, out)` and `(out,)`.
-    """
-
-    weight: Any
-    bias: Any
-
-    def __call__(self, x: Any) -> Any:
-        """The image of the last axis of `x`."""
+    def __call__(self, x: Float[Array, "*batch in"]) -> Float[Array, "*batch out"]:
+        """Map the last axis of `x`."""
         return x @ self.weight + self.bias
 
 
 def paper_dense(in_size: int, out_size: int, *, key: PRNGKeyArray) -> Dense:
-    """Initialized as in the paper's code: truncated normal over the root of the inputs, and 0."""
+    """A layer as in the paper's code: truncated normal weights over sqrt(in), and zero biases."""
     weight = jr.truncated_normal(key, -2.0, 2.0, (in_size, out_size)) / in_size**0.5
     return Dense(weight, jnp.zeros(out_size))
 
 
 def glorot_dense(in_size: int, out_size: int, *, key: PRNGKeyArray) -> Dense:
-    """Glorot-normal weights and biases of standard deviation 0.01, as in the paper's toy."""
+    """A layer with Glorot-normal weights, and biases of standard deviation 0.01."""
     weight_key, bias_key = jr.split(key)
     scale = (2 / (in_size + out_size)) ** 0.5
     weight = scale * jr.normal(weight_key, (in_size, out_size))
@@ -49,21 +49,22 @@ class TimeMLP(eqx.Module):
 
     **Arguments:**
 
-    - `sizes`: of all layers, the state's size first and last.
-    - `activation`: between layers.
-    - `activate_input`: also before the first layer, as in the paper's classifier.
-    - `dense`: makes a layer, as `paper_dense` or `glorot_dense` do.
+    - `sizes`: the sizes of all layers, with the size of the state first and last.
+    - `activation`: the nonlinearity between layers.
+    - `activate_input`: whether to apply it before the first layer, too, as in the paper's
+        classifier.
+    - `dense`: a function that makes a layer, such as `paper_dense` or `glorot_dense`.
     - `key`: a random key for the weights.
     """
 
     layers: list[Dense]
-    activation: Callable[[Any], Any] = eqx.field(static=True)
+    activation: Activation = eqx.field(static=True)
     activate_input: bool = eqx.field(static=True)
 
     def __init__(
         self,
         sizes: Sequence[int],
-        activation: Callable[[Any], Any] = jax.nn.sigmoid,
+        activation: Activation = jax.nn.sigmoid,
         *,
         activate_input: bool = False,
         dense: Callable[..., Dense] = paper_dense,
@@ -74,8 +75,8 @@ class TimeMLP(eqx.Module):
         self.layers = [dense(m + 1, n, key=k) for (m, n), k in zip(pairs, keys, strict=True)]
         self.activation, self.activate_input = activation, activate_input
 
-    def __call__(self, t: RealScalarLike, y: Any, args: Args = None) -> Any:
-        """The slope of a state, or of a batch of them along leading axes."""
+    def __call__(self, t: RealScalarLike, y: States, args: Args = None) -> States:
+        """Compute dy/dt."""
         del args
         for i, layer in enumerate(self.layers):
             hidden = self.activation(y) if i or self.activate_input else y
@@ -85,7 +86,7 @@ class TimeMLP(eqx.Module):
 
 
 class ConcatSquashMLP(eqx.Module):
-    """A multilayer perceptron whose layers are gated and shifted by time.
+    """A multilayer perceptron in which time gates and shifts each layer.
 
     Each layer is (W x + b) sigmoid(g t + c) + s t, as in FFJORD.
 
@@ -94,13 +95,13 @@ class ConcatSquashMLP(eqx.Module):
 
     layers: list[Dense]
     gates: list[Dense]
-    shifts: list[Any]
-    activation: Callable[[Any], Any] = eqx.field(static=True)
+    shifts: list[Float[Array, " out"]]
+    activation: Activation = eqx.field(static=True)
 
     def __init__(
         self,
         sizes: Sequence[int],
-        activation: Callable[[Any], Any] = jax.nn.softplus,
+        activation: Activation = jax.nn.softplus,
         *,
         dense: Callable[..., Dense] = paper_dense,
         key: PRNGKeyArray,
@@ -114,8 +115,8 @@ class ConcatSquashMLP(eqx.Module):
             self.shifts.append(dense(1, n, key=shift_key).weight[0])
         self.activation = activation
 
-    def __call__(self, t: RealScalarLike, y: Any, args: Args = None) -> Any:
-        """The slope of a state, or of a batch of them along leading axes."""
+    def __call__(self, t: RealScalarLike, y: States, args: Args = None) -> States:
+        """Compute dy/dt."""
         del args
         parts = list(zip(self.layers, self.gates, self.shifts, strict=True))
         for i, (layer, gate, shift) in enumerate(parts):
@@ -129,25 +130,23 @@ class ConcatSquashMLP(eqx.Module):
 class TimeConv(eqx.Module):
     """Convolutions with time as one more channel of each layer.
 
-    Images are `(height, width, channels)`.
-
     **Arguments:**
 
-    - `channels`: of all layers, those of the state first and last.
-    - `kernel_size`: odd; the image keeps its size.
-    - `activation`: between layers.
-    - `zero_last`: begin with a vector field of zero.
+    - `channels`: the channels of all layers, with those of the state first and last.
+    - `activation`: the nonlinearity between layers.
+    - `kernel_size`: the size of the kernels. It is odd, so that images keep their size.
+    - `zero_last`: whether the last layer starts with zeros, and thus the vector field, too.
     - `key`: a random key for the weights.
     """
 
-    kernels: list[Any]
-    biases: list[Any]
-    activation: Callable[[Any], Any] = eqx.field(static=True)
+    kernels: list[Float[Array, "height width in out"]]
+    biases: list[Float[Array, " out"]]
+    activation: Activation = eqx.field(static=True)
 
     def __init__(
         self,
         channels: Sequence[int],
-        activation: Callable[[Any], Any] = jax.nn.softplus,
+        activation: Activation = jax.nn.softplus,
         *,
         kernel_size: int = 3,
         zero_last: bool = False,
@@ -166,8 +165,8 @@ class TimeConv(eqx.Module):
         self.biases = [jnp.zeros(n) for _, n in pairs]
         self.activation = activation
 
-    def __call__(self, t: RealScalarLike, y: Any, args: Args = None) -> Any:
-        """The slope of an image, or of a batch of them along leading axes."""
+    def __call__(self, t: RealScalarLike, y: Images, args: Args = None) -> Images:
+        """Compute dy/dt."""
         del args
         batch = y.reshape(-1, *y.shape[-3:])
         one = jnp.ones((1, *batch.shape[1:-1], 1), y.dtype)
@@ -175,7 +174,8 @@ class TimeConv(eqx.Module):
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
             hidden = self.activation(batch) if i else batch
             margins = [n // 2 for n in kernel.shape[:2]]
-            # Time is the same in every pixel of every image, so its channel is done only once.
+            # Time is the same in every pixel of every image, so one image with one channel of
+            # ones is convolved.
             of_time = convolve(one, kernel[:, :, :1], margins)
             batch = convolve(hidden, kernel[:, :, 1:], margins) + of_time * time + bias
         return batch.reshape(y.shape)

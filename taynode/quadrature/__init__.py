@@ -1,4 +1,4 @@
-"""How the rate of a regularizer is integrated along the path."""
+"""Ways to integrate the rate of a regularizer along the path."""
 
 from .augmented import Augmented as Augmented
 from .backward import Backward as Backward

@@ -13,12 +13,12 @@ class Augmented(AbstractQuadrature):
     """Integrates the rate together with the state, as the paper does.
 
     The penalty is as accurate as the solution. The rate is evaluated at each stage of the solver,
-    so a solve costs several times that of the plain system; `Sampled` is far cheaper for training.
+    so a solve costs several times that of the plain system. `Sampled` is far cheaper for training.
     Step-size control ignores the penalty, forward and backward.
 
-    A solver of your own, whose `step` need not work for a state of another structure, steps the
-    plain system only. The rate is then integrated over each step by Gauss-Legendre quadrature, with
-    states from the dense output of the solver.
+    The `step` of a solver that is neither in diffrax nor in taynode may need the structure of `y0`,
+    so it steps the plain system only. The rate is then integrated over each step by Gauss-Legendre
+    quadrature, with states from the dense output of the solver.
     """
 
     def solve(

@@ -1,47 +1,47 @@
-"""The state with its running penalty, and the vector field that moves both."""
+"""The state with its running penalty, and the vector field of both."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import PyTree
 
-from .._types import Args, RealScalar, RealScalarLike, Y
+from .._types import Args, Rate, RealScalar, RealScalarLike, Y
 from ..regularizers import AbstractRegularizer
 
 
 class AugmentedState(NamedTuple):
-    """A state and the penalty that its path has collected."""
+    """A state, and the integral of the rate up to its time."""
 
     y: Y
-    penalty: Any
+    penalty: Rate
 
     @property
-    def plain_part(self) -> Any:
+    def plain_part(self) -> PyTree:
         """The state."""
         return self.y
 
 
 class AugmentedField(eqx.Module):
-    """The vector field of the pair (y, penalty). What it holds are pytrees, never closures.
+    """The vector field of the pair (y, penalty). Its fields are pytrees, never closures.
 
-    It keeps the term of the state, which brings what the vector field returns to the shape and type
-    of the state.
+    It holds the term of the state, which converts slopes to the shapes and dtypes of the state.
     """
 
     term: dfx.ODETerm
     regularizer: AbstractRegularizer
-    states: Any
+    states: PyTree
 
     @property
-    def plain_part(self) -> Any:
-        """The vector field of the state."""
+    def plain_part(self) -> PyTree:
+        """The vector field of the state, or its cotangent if this is a cotangent."""
         return self.term.vector_field
 
-    def __call__(self, t: RealScalarLike, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
-        """The slope of the state and the rate of the penalty."""
+    def __call__(self, t: RealScalarLike, state: tuple[Y, Rate], args: Args) -> tuple[Y, Rate]:
+        """Compute the slope of the state and the rate of the penalty."""
         y, penalty = state
         slope, rates = self.regularizer.rate(self.term.vf, t, y, args, self.states)
         if penalty is not None:
@@ -50,10 +50,10 @@ class AugmentedField(eqx.Module):
         return AugmentedState(*pair) if isinstance(state, AugmentedState) else pair
 
 
-def zero_penalty(field: AugmentedField, t: RealScalarLike, y: Y, args: Args) -> Any:
-    """A penalty of zero, of the shape that the rates have.
+def zero_penalty(field: AugmentedField, t: RealScalarLike, y: Y, args: Args) -> Rate:
+    """A penalty of zero with the shapes of the rates.
 
-    Runge-Kutta methods of diffrax want one type of numbers, so it is of the type of the state.
+    It has the dtype of the state, since Runge-Kutta methods of diffrax need one dtype.
     """
     evaluate = lambda t, y, args: field(t, (y, None), args)
     _, rates = eqx.filter_eval_shape(evaluate, t, y, args)
@@ -67,10 +67,10 @@ def zero_penalty(field: AugmentedField, t: RealScalarLike, y: Y, args: Args) -> 
     return jtu.tree_map(like, rates)
 
 
-def nothing_of(tree: Any) -> RealScalar:
-    """A zero that belongs to all arrays of a pytree: under `jax.vmap`, each sample has its own.
+def nothing_of(tree: PyTree) -> RealScalar:
+    """A zero that depends on all arrays of a pytree, so that `jax.vmap` gives one to each sample.
 
-    A zero that depends on nothing would be shared by all samples, and so would be its cotangent.
+    All samples would share a constant zero, and its cotangent, too.
     """
     leaves = jtu.tree_leaves(eqx.filter(tree, eqx.is_inexact_array))
     empty = [jnp.sum(jnp.real(leaf).reshape(-1)[:0]).astype(float) for leaf in leaves]

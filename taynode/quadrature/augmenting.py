@@ -1,14 +1,15 @@
 """Solving for the state and the integral in one call."""
 
+from collections.abc import Callable
 from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray
+from jaxtyping import PRNGKeyArray, PyTree
 
-from .._types import Args, RealScalarLike
+from .._types import Args, BoolScalarLike, Rate, RealScalarLike, VectorField
 from ..integration.integrate import integrate
 from ..integration.plain import plain
 from ..integration.problem import is_subsaveat, Problem
@@ -27,18 +28,18 @@ def augment(
     """The vector field of the state and the integral."""
     if problem.solver_state is not None:
         raise ValueError(
-            f"`solver_state` belongs to the plain system, and `{type(quadrature).__name__}()` "
-            "solves a larger one. Use `quadrature=tn.Sampled()` to continue from a solver's state."
+            f"`solver_state` must be `None` with `quadrature={type(quadrature).__name__}()`, which "
+            "solves a larger system than the one of that state. Use `quadrature=tn.Sampled()`."
         )
     states = regularizer.init(problem.y0, problem.args, key=key)
     return AugmentedField(problem.terms, regularizer, states)
 
 
-def takes_any_state(solver: Any) -> bool:
-    """Whether a solver takes states of any structure, as those of diffrax and taynode do.
+def takes_any_state(solver: dfx.AbstractSolver) -> bool:
+    """Whether a solver allows states of any structure, like those of diffrax and taynode.
 
-    The `step` of a user's solver may do arithmetic on the state, such as `y0 + dt * f`, which works
-    for arrays alone.
+    The `step` of a user's solver may do arithmetic on the state, such as `y0 + dt * f`, which only
+    works for arrays.
     """
     inner = getattr(solver, "solver", None)
     if isinstance(inner, dfx.AbstractSolver) and not takes_any_state(inner):
@@ -46,14 +47,16 @@ def takes_any_state(solver: Any) -> bool:
     return type(solver).step.__module__.partition(".")[0] in ("diffrax", "taynode")
 
 
-def solve_augmented(problem: Problem, field: AugmentedField, moving: Any) -> Penalized:
-    """Solve for the state and the integral, and take them apart again.
+def solve_augmented(
+    problem: Problem, field: AugmentedField, vector_field: VectorField
+) -> Penalized:
+    """Solve for the state and the integral with `vector_field`, and separate them again.
 
-    `moving` is the vector field of the solve. It may differ from `field` in its values.
+    Its results have the shapes of those of `field`.
     """
     zero = zero_penalty(field, problem.t0, problem.y0, problem.args)
     larger = problem.replace(
-        terms=dfx.ODETerm(moving),
+        terms=dfx.ODETerm(vector_field),
         y0=AugmentedState(problem.y0, zero),
         event=_plain_event(problem.event),
         saveat=_plain_saveat(problem),
@@ -65,28 +68,28 @@ def solve_augmented(problem: Problem, field: AugmentedField, moving: Any) -> Pen
         interpolation=plain(solution.interpolation),
         solver_state=plain(solution.solver_state),
     )
-    # Each evaluation of the solver is one of the rate; those that choose a step are not.
+    # Each evaluation by the solver is one of the rate; those that choose the first step are not.
     evaluations = solution.stats["nfe"] - solution.stats["num_probes"]
     return Penalized(solution, integral, evaluations)
 
 
 class _PlainSave(eqx.Module):
-    """A user's function of saved states, applied to the plain state."""
+    """A user's `fn` of `diffrax.SubSaveAt`, applied to the plain state."""
 
-    fn: Any
+    fn: Callable[..., PyTree]
 
-    def __call__(self, t: RealScalarLike, state: AugmentedState, args: Args) -> Any:
+    def __call__(self, t: RealScalarLike, state: AugmentedState, args: Args) -> PyTree:
         return self.fn(t, state.y, args)
 
 
 class _PlainCondition(eqx.Module):
-    """The condition of an event, which sees the plain system alone."""
+    """The condition of an event, applied to the plain system."""
 
-    fn: Any
+    fn: Callable[..., BoolScalarLike | RealScalarLike]
 
     def __call__(
-        self, t: RealScalarLike, y: AugmentedState, args: Args, *, terms: Any, **others: Any
-    ) -> Any:
+        self, t: RealScalarLike, y: AugmentedState, args: Args, *, terms: PyTree, **others: Any
+    ) -> BoolScalarLike | RealScalarLike:
         return self.fn(t, y.y, args, terms=plain(terms), **others)
 
 
@@ -98,10 +101,9 @@ def _plain_event(event: dfx.Event | None) -> dfx.Event | None:
 
 
 def _plain_saveat(problem: Problem) -> dfx.SaveAt:
-    """Save functions of the plain state.
+    """Apply the functions of `saveat` to the plain state.
 
-    `BacksolveAdjoint` saves whole states alone. It knows them by the default function, and refuses
-    others.
+    `BacksolveAdjoint` saves whole states only: it allows no other function than the default.
     """
     default = dfx.SubSaveAt(t1=True).fn
 
@@ -114,20 +116,20 @@ def _plain_saveat(problem: Problem) -> dfx.SaveAt:
     return eqx.tree_at(lambda s: s.subs, problem.saveat, subs, is_leaf=lambda x: x is None)
 
 
-def _save_penalty(t: RealScalarLike, state: AugmentedState, args: Args) -> Any:
+def _save_penalty(t: RealScalarLike, state: AugmentedState, args: Args) -> Rate:
     del t, args
     return state.penalty
 
 
-def _apart(problem: Problem) -> tuple[dfx.Solution, Any]:
-    """Save the state as the user wants it, and the integral at the end."""
+def _apart(problem: Problem) -> tuple[dfx.Solution, Rate]:
+    """Save the integral at the end in addition to the output of the user."""
     saveat = also_saving(problem.saveat, dfx.SubSaveAt(t1=True, fn=_save_penalty))
     solution, _, integrals = split(integrate(problem.replace(saveat=saveat)))
     return solution, jtu.tree_map(lambda x: x[0], integrals)
 
 
-def _whole(problem: Problem) -> tuple[dfx.Solution, Any]:
-    """`BacksolveAdjoint` saves nothing but whole states, all at the same times."""
+def _whole(problem: Problem) -> tuple[dfx.Solution, Rate]:
+    """Save whole states, as `BacksolveAdjoint` needs it, and separate the integral afterwards."""
     sub = problem.saveat.subs
     add_end = isinstance(sub, dfx.SubSaveAt) and not sub.t1
     if add_end:
@@ -135,7 +137,7 @@ def _whole(problem: Problem) -> tuple[dfx.Solution, Any]:
         problem = problem.replace(saveat=saveat)
     solution = integrate(problem)
     ts, states = saved(solution)
-    # The end comes last, or where an early end left the first gap.
+    # The end is the last finite entry: after an early end, infinities follow.
     end = jnp.sum(jnp.isfinite(ts)) - 1
     penalty = jtu.tree_map(lambda x: x[end], states.penalty)
     if not add_end:

@@ -1,7 +1,5 @@
 """The gradient of the penalty without its value."""
 
-from typing import Any
-
 import diffrax as dfx
 import equinox as eqx
 import equinox.internal as eqxi
@@ -18,18 +16,17 @@ from .costate import CostateField
 class Backward(AbstractQuadrature):
     """Computes the gradient of the penalty without its value, as the paper's released code does.
 
-    The forward solve is that of the plain system; the rate enters where derivatives are taken. So
-    the penalty is NaN, `stats["penalty_known"]` is `False`, and the gradient is that of
-    `Augmented`, provided that the loss is linear in the penalty. Record the loss without it.
+    The forward solve is that of the plain system. The rate is evaluated in the backward pass only.
+    So the penalty is NaN and `stats["penalty_known"]` is `False`. If the loss is linear in the
+    penalty, its gradient is that of `Augmented`. Log the loss without the penalty.
 
-    This is for `diffrax.BacksolveAdjoint`, with which the paper used it, and works for all adjoints
-    that differentiate in reverse.
+    The paper uses this with `diffrax.BacksolveAdjoint`. It works with all reverse-mode adjoints.
     """
 
     def solve(
         self, problem: Problem, regularizer: AbstractRegularizer, key: PRNGKeyArray | None
     ) -> Penalized:
-        """Solve the plain system, with the derivatives of the augmented one."""
+        """Solve the plain system, with the gradient of the augmented one."""
         _check(problem)
         why = "With `quadrature=Backward()`, whose penalty has no value,"
         t0, t1 = (
@@ -69,11 +66,11 @@ def _check(problem: Problem) -> None:
         )
 
 
-def _costate(field: AugmentedField, problem: Problem) -> Any:
-    """The vector field in which the penalty moves in derivatives alone."""
+def _costate(field: AugmentedField, problem: Problem) -> CostateField:
+    """The vector field whose penalty has a derivative but no value."""
     if isinstance(field.plain_part, eqx.Module):
         return CostateField(field)
-    # A function may close over the parameters that one differentiates for.
+    # A function may close over parameters. They need gradients, too.
     vector_field = eqx.filter_closure_convert(
         field.plain_part, problem.t0, problem.y0, problem.args
     )

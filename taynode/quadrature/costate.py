@@ -1,37 +1,36 @@
-"""A penalty that is seen by derivatives alone."""
-
-from typing import Any
+"""A penalty that has a derivative but no value."""
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import PyTree
 
-from .._types import Args, RealScalarLike, Y
+from .._types import Args, Rate, RealScalarLike, Y
 from .augmented_state import AugmentedField, AugmentedState, nothing_of
 
 
 class CostateField(eqx.Module):
-    """`AugmentedField` with a penalty that stands still, and derivatives as if it moved.
+    """`AugmentedField` with a rate of zero, but with the derivatives of the true rate.
 
-    The penalty never influences the state, so its gradient needs the rate at the points that the
-    solver visits, but not its integral.
+    The penalty never influences the state. So its gradient needs the rate at the points of the
+    solve, but not its integral.
     """
 
     augmented: AugmentedField
 
     @property
-    def plain_part(self) -> Any:
-        """The vector field of the state."""
+    def plain_part(self) -> PyTree:
+        """The vector field of the state, or its cotangent if this is a cotangent."""
         return self.augmented.plain_part
 
-    def __call__(self, t: RealScalarLike, state: tuple[Y, Any], args: Args) -> tuple[Y, Any]:
-        """The slope of the state, and zero."""
+    def __call__(self, t: RealScalarLike, state: tuple[Y, Rate], args: Args) -> tuple[Y, Rate]:
+        """Compute the slope of the state, and zero."""
         return _move_plain((self.augmented, t, state, args))
 
 
 def _evaluate(
-    operands: tuple[AugmentedField, RealScalarLike, tuple[Y, Any], Args],
-) -> tuple[Y, Any]:
+    operands: tuple[AugmentedField, RealScalarLike, tuple[Y, Rate], Args],
+) -> tuple[Y, Rate]:
     field, t, state, args = operands
     return field(t, state, args)
 

@@ -1,11 +1,12 @@
-"""Reading the state at given times, as extra output of a solve that is otherwise unchanged."""
+"""States at given times, as extra output of a solve that is otherwise unchanged."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import Array, Bool, Real
 
 from .._types import Arrays
 from ..integration.integrate import integrate
@@ -18,34 +19,41 @@ from .row_reader import RowReader
 class Readings(NamedTuple):
     """States at given times.
 
-    Where a solve ended early, these are the initial time and state, marked as not reached.
+    If a solve ended before a time, the reading is the initial time and state, and `reached` is
+    `False`.
     """
 
-    times: Any
+    times: Real[Array, "..."]
     states: Arrays
-    reached: Any
+    reached: Bool[Array, "..."]
 
 
-def read_batch(problem: Problem, times: Any) -> tuple[dfx.Solution, Readings]:
-    """The whole state at each of the times, a vector in any order."""
+def read_batch(problem: Problem, times: Real[Array, " points"]) -> tuple[dfx.Solution, Readings]:
+    """Read the whole state at each of the times, which may have any order."""
     order = jnp.argsort(times * problem.direction)
     place = jnp.argsort(order)
     save = _merged if problem.is_backsolve else _separate
     solution, saved_times, states = save(problem, times[order])
-    # Where a solve ends early, other things may be saved in the place of what was not reached.
+    # After an early end, the saved values at times that were not reached are undefined.
     reached = (saved_times == times[order])[place]
-    states = jtu.tree_map(lambda x: x[place], states)
-    start = jtu.tree_map(lambda y: y[None], problem.y0)
-    times = jnp.where(reached, times, problem.t0)
-    return solution, Readings(times, _where(reached, states, start), reached)
+
+    def reached_or_start(x, y):
+        return jnp.where(reached.reshape(-1, *(1,) * y.ndim), x[place], y)
+
+    states = jtu.tree_map(reached_or_start, states, problem.y0)
+    return solution, Readings(jnp.where(reached, times, problem.t0), states, reached)
 
 
-def read_rows(problem: Problem, times: Any, axis: int) -> tuple[dfx.Solution, Readings]:
-    """Each row of a batch at its own times, an array of points and rows."""
+def read_rows(
+    problem: Problem, times: Real[Array, "points rows"], axis: int
+) -> tuple[dfx.Solution, Readings]:
+    """Read each row of a batch at its own times."""
     implicit = isinstance(problem.solver, dfx.AbstractImplicitSolver)
     if not (problem.is_backsolve or implicit or problem.event is not None):
-        return _read_rows_while_stepping(problem, times, axis)
-    # In general: read the whole batch at all times, and take from each reading its row.
+        wrap = lambda solver: RowReader(solver, times * problem.direction, axis)
+        solution, (states, reached) = integrate_observed(problem, wrap)
+        return solution, Readings(jnp.where(reached, times, problem.t0), states, reached)
+    # Otherwise, read the whole batch at all times, and take the row of each reading.
     solution, (read_times, states, reached) = read_batch(problem, times.reshape(-1))
     num_points, num_rows = times.shape
 
@@ -53,24 +61,24 @@ def read_rows(problem: Problem, times: Any, axis: int) -> tuple[dfx.Solution, Re
         x = x.reshape(num_points, num_rows, *y.shape)
         return jnp.diagonal(jnp.moveaxis(x, 2 + axis % y.ndim, 2), axis1=1, axis2=2)
 
-    # The diagonal is the last axis; it belongs where the rows were.
+    # The diagonal is the last axis. Move it to the axis of rows.
     states = jtu.tree_map(
         lambda x, y: jnp.moveaxis(take(x, y), -1, 1 + axis % y.ndim), states, problem.y0
     )
     return solution, Readings(read_times.reshape(times.shape), states, reached.reshape(times.shape))
 
 
-def _separate(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Arrays]:
-    """Save at the times, apart from what the user saves."""
+def _separate(problem: Problem, times: Array) -> tuple[dfx.Solution, Array, Arrays]:
+    """Save at the times in addition to the output of the user."""
     saveat = also_saving(problem.saveat, dfx.SubSaveAt(ts=times))
     return split(integrate(problem.replace(saveat=saveat)))
 
 
-def _merged(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Arrays]:
-    """`BacksolveAdjoint` has one series of output times: merge both into it, and split it again."""
+def _merged(problem: Problem, times: Array) -> tuple[dfx.Solution, Array, Arrays]:
+    """Merge the times with those of the user, since `BacksolveAdjoint` allows one series only."""
     sub = problem.saveat.subs
     if not isinstance(sub, dfx.SubSaveAt):
-        # Not allowed with this adjoint, which says so itself.
+        # diffrax raises the error for this adjoint.
         return integrate(problem), times, problem.y0
     own = times[:0] if sub.ts is None else sub.ts.astype(times.dtype)
     merged = jnp.concatenate([own, times])
@@ -92,16 +100,3 @@ def _merged(problem: Problem, times: Any) -> tuple[dfx.Solution, Any, Arrays]:
     pick = lambda index: jtu.tree_map(lambda x: x[index], (solution.ts, solution.ys))
     (ts, ys), (saved_times, states) = pick(kept), pick(sampled)
     return with_fields(solution, ts=ts, ys=ys), saved_times, states
-
-
-def _read_rows_while_stepping(
-    problem: Problem, times: Any, axis: int
-) -> tuple[dfx.Solution, Readings]:
-    wrap = lambda solver: RowReader(solver, times * problem.direction, axis)
-    solution, (states, reached) = integrate_observed(problem, wrap)
-    return solution, Readings(jnp.where(reached, times, problem.t0), states, reached)
-
-
-def _where(reached: Any, states: Arrays, start: Arrays) -> Arrays:
-    shaped = lambda x: reached.reshape(reached.shape + (1,) * (x.ndim - 1))
-    return jtu.tree_map(lambda x, y: jnp.where(shaped(x), x, y), states, start)

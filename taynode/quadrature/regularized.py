@@ -1,28 +1,26 @@
-"""The augmented system for people who call diffrax themselves."""
-
-from collections.abc import Callable
-from typing import Any
+"""The augmented system for direct calls of diffrax."""
 
 import diffrax as dfx
 import equinox as eqx
 import optimistix as optx
-from jaxtyping import PRNGKeyArray
+from jaxtyping import PRNGKeyArray, PyTree
 
-from .._types import Args, Y
+from .._types import Args, Norm, RealScalarLike, Y
 from ..integration.plain import plain
+from ..regularizers import AbstractRegularizer
 from ..regularizers.combine import combine
 from .augmented_state import AugmentedField
 
 
 def regularized(
     term: dfx.ODETerm,
-    regularizer: Any,
+    regularizer: PyTree[AbstractRegularizer],
     *,
     y0: Y = None,
     args: Args = None,
     key: PRNGKeyArray | None = None,
 ) -> dfx.ODETerm:
-    """The term of the system (y, penalty), for calling diffrax oneself.
+    """The term of the system (y, penalty), for direct calls of diffrax.
 
     ```python
     term = tn.regularized(dfx.ODETerm(f), tn.TotalDerivative(order=3))
@@ -34,7 +32,7 @@ def regularized(
     **Arguments:**
 
     - `term`: the term of the plain system.
-    - `regularizer`: one, or a pytree of them; the penalty is then a pytree of the same structure.
+    - `regularizer`: a regularizer or a pytree of them. The penalty has the same structure.
     - `y0`, `args`, `key`: for regularizers that draw noise, such as `JacobianFrobenius`.
     """
     combined = combine(term, regularizer)
@@ -43,20 +41,20 @@ def regularized(
 
 
 class StateNorm(eqx.Module):
-    """A norm that leaves the penalty out, for step-size control of `regularized` terms.
+    """A norm without the penalty, for step-size control of `regularized` terms.
 
-    In a backward solve by `diffrax.BacksolveAdjoint` it sees the state, its cotangent and the
-    cotangents of arguments and terms, as the norm of the plain system would.
+    In the backward solve of `diffrax.BacksolveAdjoint` it is the norm of the plain adjoint: the
+    state, its cotangent and the cotangents of arguments and terms.
 
     **Arguments:**
 
-    - `norm`: the norm of what is left; root mean square by default, as in diffrax.
+    - `norm`: the norm of the plain system; by default the root mean square, as in diffrax.
     """
 
-    norm: Callable[[Any], Any] = optx.rms_norm
+    norm: Norm = optx.rms_norm
 
-    def __call__(self, x: Any) -> Any:
-        """The norm of `(y, penalty)`, or of the four parts of its adjoint."""
+    def __call__(self, x: tuple[PyTree, ...]) -> RealScalarLike:
+        """Compute the norm of `(y, penalty)`, or of the four parts of its adjoint."""
         if len(x) == 2:
             y, _ = x
             return self.norm(y)

@@ -1,24 +1,23 @@
-"""A solver that notes each row of a joint batch as it passes times of its own."""
-
-from typing import Any
+"""A solver that reads each row of a joint batch at its own times."""
 
 import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import Array, Real
 
 from .observer import AbstractObserver
 
 
 class RowReader(AbstractObserver):
-    """Notes each row of the state as it passes its times, and whether it has passed them.
+    """Reads each row of the state at its own times, and notes which times have been reached.
 
-    Output times would read the whole batch once for each row; this reads it once for each step.
+    Output times would read the whole batch once per row. This reads it once per step.
     """
 
     solver: dfx.AbstractSolver
-    times: Any  # points and rows, in the direction of the solve
+    times: Real[Array, "points rows"]  # increasing in the direction of the solve
     axis: int = eqx.field(static=True)
 
     def first_note(self, t0, y0):
@@ -43,7 +42,7 @@ class RowReader(AbstractObserver):
         """Dense output of one step, each row at its own times."""
 
         def axis_of(info):
-            """Where rows are in something like the state, after any axes of stages."""
+            """The axis of rows in a pytree like the state, whose leaves may have axes of stages."""
             if jtu.tree_structure(info) != jtu.tree_structure(y0):
                 return None
             axes = [

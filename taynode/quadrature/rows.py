@@ -1,4 +1,4 @@
-"""The rows of a batch that is solved jointly, taken one at a time."""
+"""Single rows of a batch that is solved jointly."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,9 +30,9 @@ class PerRow(eqx.Module):
 
     args = {"network": network, "condition": tn.PerRow(condition)}
     ```
-    The solve itself sees all rows at once. `tn.Sampled(batch_axis=...)` evaluates a regularizer on
-    one row at a time; `value` then is a batch of one, as `y` is. Everything else in `args` is
-    shared by all rows.
+    The solve evaluates all rows at once. `tn.Sampled(batch_axis=...)` evaluates a regularizer on
+    one row at a time; `value` is then a batch of one, like `y`. All rows share everything else in
+    `args`.
 
     **Arguments:**
 
@@ -40,12 +40,12 @@ class PerRow(eqx.Module):
     - `axis`: the axis along which these arrays have one entry for each row.
     """
 
-    value: PyTree[Any]
+    value: PyTree
     axis: int = eqx.field(static=True, default=0)
 
 
 def check_rows(problem: Problem, axis: int) -> int:
-    """The number of rows of a joint batch; an error if the rows cannot be evaluated one by one."""
+    """Check that the rows of a joint batch can be evaluated one by one, and count them."""
     sizes = set()
     for path, leaf in jtu.tree_leaves_with_path(problem.y0):
         if not -leaf.ndim <= axis < leaf.ndim:
@@ -67,14 +67,14 @@ def check_rows(problem: Problem, axis: int) -> int:
 def row_rates(
     problem: Problem, regularizer: AbstractRegularizer, axis: int, num_rows: int, key: PRNGKeyArray
 ) -> Callable[[Array, Arrays], Rate]:
-    """A function of a time for each row and the states of all rows: the rates of each row.
+    """A function that computes the rates of all rows from their times and states.
 
     Each row draws its own noise.
     """
     y_axes = jtu.tree_map(lambda y: axis % y.ndim, problem.y0)
     args_axes = _map_marked(problem.args, lambda marked: marked.axis, lambda _: None)
 
-    def rates_of_row(t: RealScalarLike, row: Y, args: Args, key: PRNGKeyArray) -> Any:
+    def rates_of_row(t: RealScalarLike, row: Y, args: Args, key: PRNGKeyArray) -> Rate:
         row = jtu.tree_map(jnp.expand_dims, row, y_axes)
         args = _map_values(args, jnp.expand_dims)
         noise = regularizer.init(row, args, key=key)
@@ -93,7 +93,7 @@ def _check_args(args: Args, num_rows: int) -> None:
             if not exists or shape[marked.axis] != num_rows:
                 raise ValueError(
                     f"`args{jtu.keystr((*path, *inner))}` is inside of a `tn.PerRow`, so its axis "
-                    f"{marked.axis} must have one entry for each of the {num_rows} rows of `y0`; "
+                    f"{marked.axis} must have one entry for each of the {num_rows} rows of `y0`, "
                     f"got shape {shape}."
                 )
 
@@ -128,7 +128,7 @@ def _map_marked(args: Args, marked: Callable[[PerRow], Any], other: Callable[[An
 
 
 def _map_values(args: Args, function: Callable[[Any, int], Any]) -> Args:
-    """Apply a function of an array and its axis of rows to everything that is per row."""
+    """Apply a function of an array and its axis of rows to all arrays in a `PerRow`."""
 
     def marked(x: PerRow) -> PerRow:
         return PerRow(jtu.tree_map(lambda leaf: function(leaf, x.axis), x.value), x.axis)

@@ -1,16 +1,14 @@
 """An unbiased estimate of the integral, from the rate at random times."""
 
-from typing import Any
-
 import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Bool, PRNGKeyArray, Real
 
-from .._types import RealScalarLike
+from .._types import RealScalar, RealScalarLike
 from ..integration.problem import Problem
 from ..integration.solution import also_saving, split, time_and_state
 from ..regularizers import AbstractRegularizer
@@ -20,23 +18,23 @@ from .rows import check_rows, row_rates
 
 
 class Sampled(AbstractQuadrature):
-    """Evaluates the rate at random times only: an unbiased estimate at next to no cost.
+    """Evaluates the rate at random times only: a cheap and unbiased estimate.
 
-    The times are stratified, one in each of `points` equal parts of the interval; the states there
+    The times are stratified, one in each of `points` equal parts of the interval. The states there
     are extra outputs of the same solve. Gradients flow through the states and through the rate, so
-    stochastic gradient descent sees the right gradient on average. Needs `key=`; pass another one
-    at each training step, and one for each sample under `jax.vmap`.
+    the gradient is unbiased, too. Needs `key=`; pass another one at each training step, and one for
+    each sample under `jax.vmap`.
 
-    If an event or a failure ends the solve early, times behind it are not charged.
+    If an event or a failure ends the solve early, later times do not contribute.
 
     **Arguments:**
 
-    - `points`: how many times.
-    - `batch_axis`: if the state is a batch solved jointly, along this axis of each of its leaves,
-        then each row gets times of its own, which costs little more and has less variance. Noise,
-        too, is drawn for each row. The rows must not influence one another. Arguments that belong
-        to single rows, such as the conditions of a conditional flow, must be wrapped in
-        `tn.PerRow`; all other arguments are shared by the rows.
+    - `points`: the number of times.
+    - `batch_axis`: the axis of rows in each leaf of the state, if the state is a batch solved
+        jointly. Each row then has its own times and noise, which costs little more and has less
+        variance. The rows must not influence one another. Arguments that belong to single rows,
+        such as the conditions of a conditional flow, must be wrapped in `tn.PerRow`; the rows share
+        all other arguments.
     """
 
     points: int = eqx.field(static=True, default=1)
@@ -54,7 +52,7 @@ class Sampled(AbstractQuadrature):
     def solve(
         self, problem: Problem, regularizer: AbstractRegularizer, key: PRNGKeyArray | None
     ) -> Penalized:
-        """Solve, reading the state at random times, and average the rate there."""
+        """Solve, read the state at random times, and average the rate there."""
         if key is None:
             raise ValueError(
                 "`quadrature=Sampled()`, the default with a `regularizer`, draws random times, so "
@@ -84,8 +82,8 @@ class Sampled(AbstractQuadrature):
         if moving_end:
             solution, _, end = split(solution)
             t_end, y_end = jtu.tree_map(lambda x: x[0], end)
-            # If an end moves, the integral grows by the mean rate of the rows there. The value of
-            # these terms is zero: the times that were reached have been counted already.
+            # If an end moves, the integral grows by the mean rate of the rows there. These terms
+            # have a gradient but a value of zero, since the interval is counted already.
             rows = times.shape[1:]
             for sign, t, y in ((1, t_end, y_end), (-1, problem.t0, problem.y0)):
                 moved = sign * problem.direction * (t - jax.lax.stop_gradient(t))
@@ -100,8 +98,8 @@ class Sampled(AbstractQuadrature):
 
     def _times(
         self, t0: RealScalarLike, t1: RealScalarLike, shape: tuple[int, ...], key: PRNGKeyArray
-    ) -> Any:
-        """Random times, one (or one for each row) in each part of the interval."""
+    ) -> Real[Array, "points ..."]:
+        """Draw a time, or one for each row, in each part of the interval."""
         t1 = eqx.error_if(
             t1,
             jnp.invert(jnp.isfinite(t1)),
@@ -110,12 +108,12 @@ class Sampled(AbstractQuadrature):
         dtype = jnp.result_type(t0)
         strata = jnp.arange(self.points, dtype=dtype).reshape(-1, *(1,) * (len(shape) - 1))
         fractions = (strata + jr.uniform(key, shape, dtype)) / self.points
-        # Rounding must not carry a time over the end.
+        # Rounding must not move a time past the end.
         return jnp.clip(t0 + (t1 - t0) * fractions, jnp.minimum(t0, t1), jnp.maximum(t0, t1))
 
 
-def _mean(rate: Any, reached: Any, length: RealScalarLike) -> Any:
-    """The mean over the sampled times, and rows if there are any, times the interval's length."""
-    charged = reached.reshape(reached.shape + (1,) * (rate.ndim - reached.ndim))
-    total = jnp.sum(jnp.where(charged, rate, 0), axis=range(reached.ndim))
+def _mean(rate: Array, reached: Bool[Array, "..."], length: RealScalar) -> Array:
+    """The mean of the rates over times and rows, multiplied with the length of the interval."""
+    counts = reached.reshape(reached.shape + (1,) * (rate.ndim - reached.ndim))
+    total = jnp.sum(jnp.where(counts, rate, 0), axis=range(reached.ndim))
     return total * (length / reached.size).astype(rate.dtype)

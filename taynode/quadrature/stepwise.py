@@ -1,7 +1,5 @@
 """The integral over each step of a solver, from the dense output of the step."""
 
-from typing import Any
-
 import diffrax as dfx
 import equinox as eqx
 import jax
@@ -9,7 +7,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 
-from .._types import RealScalarLike
+from .._types import Rate, RealScalarLike
 from ..integration.problem import Problem
 from .augmented_state import AugmentedField, zero_penalty
 from .base import Penalized
@@ -21,7 +19,7 @@ class StepIntegrator(AbstractObserver):
 
     solver: dfx.AbstractSolver
     field: AugmentedField
-    zero: Any
+    zero: Rate
     direction: RealScalarLike
     points: int = eqx.field(static=True)
 
@@ -60,10 +58,10 @@ def integrate_stepwise(problem: Problem, field: AugmentedField) -> Penalized:
     if problem.event is not None and problem.event.root_finder is not None:
         raise ValueError(
             f"`solver={name}()` is not one of diffrax or taynode, so `quadrature=Augmented()` "
-            "integrates over whole steps, and an `event` with a `root_finder` ends within one; use "
+            "integrates over whole steps, but an `event` with a `root_finder` ends within one; use "
             "`quadrature=tn.Sampled()`."
         )
-    # As accurate as a solver of this order, if its dense output is.
+    # Gauss-Legendre quadrature of the order of the solver.
     points = max(2, -(-(problem.solver.order(problem.terms) or 0) // 2))
     zero = zero_penalty(field, problem.t0, problem.y0, problem.args)
     wrap = lambda solver: StepIntegrator(solver, field, zero, problem.direction, points)

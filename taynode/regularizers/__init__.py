@@ -1,4 +1,4 @@
-"""What is charged at a point of the path."""
+"""Penalties on the path of a solution."""
 
 from .base import AbstractRegularizer as AbstractRegularizer
 from .directional import DirectionalDerivative as DirectionalDerivative

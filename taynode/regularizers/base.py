@@ -7,9 +7,12 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from .._types import Args, RealScalarLike, VectorField, Y
+from .._types import Args, Arrays, Rate, RealScalar, RealScalarLike, VectorField, Y
+
+
+Where = Callable[[Y], Arrays]
 
 
 class AbstractRegularizer(eqx.Module):
@@ -24,27 +27,27 @@ class AbstractRegularizer(eqx.Module):
     ```
     """
 
-    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> Any:
-        """Draw or compute what is held fixed during a solve; nothing by default.
+    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> PyTree:
+        """Compute a state that is held fixed during a solve, such as noise; `None` by default.
 
         **Arguments:**
 
         - `y0`: the initial state. Only its shapes should matter, since with `Sampled` it may be
             one row of a batch.
         - `args`: as for the vector field.
-        - `key`: a random key for this regularizer alone, or `None` if the caller gave none.
+        - `key`: a random key for this regularizer alone, or `None` if the solve has none.
 
         **Returns:**
 
-        A state, which is handed to `rate`.
+        The state for `rate`.
         """
         del y0, args, key
         return None
 
     @abc.abstractmethod
     def rate(
-        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
-    ) -> tuple[Y, Any]:
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: PyTree
+    ) -> tuple[Y, Rate]:
         """Compute the slope dy/dt and the penalty per unit of time at one point of the path.
 
         The slope is part of the result because most rates compute it anyway, and the vector field
@@ -62,26 +65,24 @@ class AbstractRegularizer(eqx.Module):
         an array, or a pytree of them.
         """
 
-    def finalize(self, integral: Any, t0: RealScalarLike, t1: RealScalarLike) -> Any:
+    def finalize(self, integral: Rate, t0: RealScalarLike, t1: RealScalarLike) -> Rate:
         """Compute the penalty from the integral of the rate; the integral itself by default.
 
         **Arguments:**
 
         - `integral`: the integral of the rate from `t0` to `t1`.
         - `t0`: the start of the solve.
-        - `t1`: the end of the solve. It is before the `t1` of the solve if an event ended it.
+        - `t1`: the end of the solve, which is earlier than its argument `t1` after an event.
         """
         del t0, t1
         return integral
 
 
-def everything(y: Y) -> Y:
-    """The default of `where`: all of the state is charged."""
+def _everything(y: Y) -> Y:
     return y
 
 
-def as_selection(where: Any) -> Callable[[Y], Any]:
-    """Convert the argument `where` of regularizers; it must be a function."""
+def _as_selection(where: Any) -> Where:
     if not callable(where):
         raise TypeError(
             "`where` must be a function that selects a part of the state, such as "
@@ -90,23 +91,33 @@ def as_selection(where: Any) -> Callable[[Y], Any]:
     return where
 
 
-def select(where: Callable[[Y], Any], y: Y) -> list[Any]:
-    """The charged leaves of the state."""
-    leaves = jtu.tree_leaves(where(y))
-    if not sum(jnp.size(leaf) for leaf in leaves):
-        raise ValueError("`where` selects nothing of the state, so there is nothing to charge.")
-    return leaves
+class AbstractPartRegularizer(AbstractRegularizer):
+    """A regularizer that penalizes a part of the state.
+
+    **Arguments:**
+
+    - `where`: a function of a state that returns the part to penalize, such as `lambda y: y[0]`;
+        by default all of it.
+    """
+
+    where: Where = eqx.field(
+        static=True, default=_everything, kw_only=True, converter=_as_selection
+    )
 
 
-def mean_square(leaves: list[Any]) -> Any:
-    """The sum of squares over all leaves, divided by their number of elements."""
-    # A state may mix precisions; the charge is as wide as the widest of them.
+def mean_square(part: Arrays) -> RealScalar:
+    """Compute the sum of squares over a part of the state, divided by its number of elements."""
+    leaves = jtu.tree_leaves(part)
+    size = sum(jnp.size(leaf) for leaf in leaves)
+    if size == 0:
+        raise ValueError("`where` selects nothing of the state, so there is nothing to penalize.")
+    # A state may mix precisions. The result has the widest of them.
     dtype = jnp.finfo(jnp.result_type(*leaves)).dtype
-    total = sum(jnp.sum(_square(leaf)).astype(dtype) for leaf in leaves)
-    return total / sum(leaf.size for leaf in leaves)
+    total: Any = sum(jnp.sum(_square(leaf)).astype(dtype) for leaf in leaves)
+    return total / size
 
 
-def _square(x: Any) -> Any:
+def _square(x: Array) -> Array:
     return x.real**2 + x.imag**2 if jnp.iscomplexobj(x) else x**2
 
 

@@ -1,4 +1,4 @@
-"""Several regularizers as one, and what their rates must look like."""
+"""A pytree of regularizers as one, and checks of their rates."""
 
 from typing import Any
 
@@ -7,30 +7,30 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree
 
-from .._types import Args, RealScalarLike, VectorField, Y
+from .._types import Args, Rate, RealScalarLike, VectorField, Y
 from .base import AbstractRegularizer, is_regularizer
 
 
 class Combined(AbstractRegularizer):
-    """A pytree of regularizers as one whose rate and penalty have the structure of that pytree.
+    """A pytree of regularizers as one, whose rate and penalty have the structure of that pytree.
 
-    Quadratures are given one of these, so they need not know of pytrees. It also checks each rate.
+    Quadratures receive it as their one regularizer. It also checks each rate.
     """
 
-    regularizers: Any
+    regularizers: PyTree[AbstractRegularizer]
 
-    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> list[Any]:
-        """The state of each regularizer, with a key of its own."""
+    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> list[PyTree]:
+        """Compute the state of each regularizer, with a key of its own."""
         leaves = self._leaves()
         keys = [None] * len(leaves) if key is None else list(jax.random.split(key, len(leaves)))
         return [leaf.init(y0, args, key=k) for leaf, k in zip(leaves, keys, strict=True)]
 
     def rate(
-        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: list[Any]
-    ) -> tuple[Y, Any]:
-        """The slope, and the rate of each regularizer as floating-point numbers."""
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: list[PyTree]
+    ) -> tuple[Y, Rate]:
+        """Compute the slope, and the rate of each regularizer in floating point."""
         results = [
             _checked(leaf, y, leaf.rate(vector_field, t, y, args, s))
             for leaf, s in zip(self._leaves(), state, strict=True)
@@ -39,8 +39,8 @@ class Combined(AbstractRegularizer):
         slope = results[0][0]
         return slope, self._like([jtu.tree_map(_as_float, rate) for _, rate in results])
 
-    def finalize(self, integral: Any, t0: RealScalarLike, t1: RealScalarLike) -> Any:
-        """The penalty of each regularizer. Integrals beside a complex state become real."""
+    def finalize(self, integral: Rate, t0: RealScalarLike, t1: RealScalarLike) -> Rate:
+        """Compute the penalty of each regularizer. The integrals of a complex solve become real."""
         treedef = jtu.tree_structure(self.regularizers, is_leaf=is_regularizer)
         integrals = treedef.flatten_up_to(jtu.tree_map(jnp.real, integral))
         return self._like(
@@ -50,7 +50,7 @@ class Combined(AbstractRegularizer):
     def _leaves(self) -> list[AbstractRegularizer]:
         return jtu.tree_leaves(self.regularizers, is_leaf=is_regularizer)
 
-    def _like(self, values: list[Any]) -> Any:
+    def _like(self, values: list[Rate]) -> Rate:
         return jtu.tree_structure(self.regularizers, is_leaf=is_regularizer).unflatten(values)
 
 
@@ -75,8 +75,8 @@ def combine(terms: Any, regularizer: Any) -> Combined:
     return Combined(regularizer)
 
 
-def _checked(regularizer: AbstractRegularizer, y: Y, result: Any) -> tuple[Y, Any]:
-    """The pair that `rate` returned, if it is one.
+def _checked(regularizer: AbstractRegularizer, y: Y, result: Any) -> tuple[Y, Rate]:
+    """Return the result of `rate` if it is a valid pair, and raise an error otherwise.
 
     A slope of another shape than the state would make `Augmented` solve another equation.
     """
@@ -119,7 +119,7 @@ def _described(tree: Any) -> str:
     return " ".join(short(tree).split()) if jtu.tree_leaves(tree) else repr(tree)
 
 
-def _as_float(rate: Any) -> Any:
+def _as_float(rate: ArrayLike) -> Array:
     rate = jnp.asarray(rate)
     inexact = jnp.issubdtype(rate.dtype, jnp.inexact)
     return rate if inexact else rate.astype(jnp.result_type(float))

@@ -1,7 +1,6 @@
-"""B: the Frobenius norm of the vector field's Jacobian, estimated with one random direction."""
+"""B: the Frobenius norm of the Jacobian, estimated with one random direction."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import diffrax as dfx
 import equinox as eqx
@@ -10,64 +9,60 @@ import jax.random as jr
 import jax.tree_util as jtu
 from jaxtyping import PRNGKeyArray
 
-from .._types import Args, RealScalarLike, VectorField, Y
+from .._types import Args, Arrays, Rate, RealScalarLike, VectorField, Y
 from ..noise import check_noise, draw_direction
-from .base import AbstractRegularizer, as_selection, everything, mean_square, select
+from .base import AbstractPartRegularizer, mean_square
 
 
 FORMS = ("vjp", "jvp")
 
 
 class SharedProduct(NamedTuple):
-    r"""A product $\varepsilon^\top J$ that a vector field computes for a purpose of its own.
+    r"""A product $\varepsilon^\top J$ that a vector field computes for its own use.
 
     - `slope`: dy/dt of the whole state.
-    - `part`: the part of the state whose Jacobian it is: leaves of `y`, the very same objects.
-    - `product`: a pytree like `part`.
+    - `part`: the part of the state that the Jacobian is of: leaves of `y`, as the same objects.
+    - `product`: the product, a pytree like `part`.
     - `noise`: the distribution of $\varepsilon$.
     """
 
     slope: Y
-    part: Any
-    product: Any
+    part: Arrays
+    product: Arrays
     noise: str
 
 
 @runtime_checkable
 class HasJacobianProduct(Protocol):
-    """A vector field that multiplies a random direction with its Jacobian anyway, as flows do."""
+    """A vector field that computes a random direction times its Jacobian anyway, as flows do."""
 
     def jacobian_product(self, t: RealScalarLike, y: Y, args: Args) -> SharedProduct | None:
-        """The slope and the product at a point, or `None` if there is no product to share."""
+        """Compute the slope and the product, or return `None` if there is no product to share."""
         ...
 
 
-class JacobianFrobenius(AbstractRegularizer):
+class JacobianFrobenius(AbstractPartRegularizer):
     r"""The squared Frobenius norm of df/dy divided by the dimension, by Hutchinson's estimator.
 
-    One random direction $\varepsilon$ is drawn per solve and held fixed during it; the mean over
-    draws of $|\varepsilon^\top J|^2$ is the squared norm. Needs `key=`.
+    One random direction $\varepsilon$ is drawn per solve and held fixed during it. The mean of
+    $|\varepsilon^\top J|^2$ over draws is the squared norm. Needs `key=`.
 
     **Arguments:**
 
-    - `noise`: the distribution of the direction, `"rademacher"` or `"gaussian"`. By default it is
-        that of the vector field's own direction, if the two can be shared, and else
-        `"rademacher"`.
-    - `form`: `"vjp"` for $\varepsilon^\top J$, as RNODE's paper has it and flows share it with
-        their trace, or `"jvp"` for $J \varepsilon$. Both have the same expectation.
-    - `where`: which part of the state is charged; all of it by default. The Jacobian is then that
-        of this part with respect to itself.
+    - `noise`: the distribution of the direction, `"rademacher"` or `"gaussian"`. By default, that
+        of the direction shared by the vector field (see below), or else `"rademacher"`.
+    - `form`: `"vjp"` for $\varepsilon^\top J$, as in RNODE's paper, or `"jvp"` for
+        $J \varepsilon$. Both have the same expectation.
+    - `where`: a function that selects the part of the state to penalize; by default all of it. The
+        Jacobian is that of this part with respect to itself.
 
     A vector field with a method `jacobian_product(t, y, args)`, such as that of
-    `tn.models.ContinuousFlow`, shares its product, which then costs nothing. The product is used
-    if it is that of the charged part, and its direction has the distribution that is asked for.
+    `tn.models.ContinuousFlow`, shares its product, which then costs nothing. The product is used if
+    it is that of the penalized part and its direction has the distribution `noise`.
     """
 
     noise: str | None = eqx.field(static=True, default=None, kw_only=True)
     form: str = eqx.field(static=True, default="vjp", kw_only=True)
-    where: Callable[[Y], Any] = eqx.field(
-        static=True, default=everything, kw_only=True, converter=as_selection
-    )
 
     def __check_init__(self):
         if self.noise is not None:
@@ -75,8 +70,8 @@ class JacobianFrobenius(AbstractRegularizer):
         if self.form not in FORMS:
             raise ValueError(f"`form` must be one of {list(FORMS)}, got {self.form!r}.")
 
-    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> Any:
-        """The random direction, a pytree like the state."""
+    def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> Y:
+        """Draw the random direction, a pytree like the state."""
         del args
         if key is None:
             raise ValueError(
@@ -92,30 +87,32 @@ class JacobianFrobenius(AbstractRegularizer):
         return jax.lax.stop_gradient(treedef.unflatten(directions))
 
     def rate(
-        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
-    ) -> tuple[Y, Any]:
-        """The slope, and the mean square of the product of Jacobian and direction."""
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Y
+    ) -> tuple[Y, Rate]:
+        """Compute the slope, and the mean square of the product of Jacobian and direction."""
         if (shared := self._shared(vector_field, t, y, args)) is not None:
-            return shared.slope, mean_square(jtu.tree_leaves(shared.product))
+            return shared.slope, mean_square(shared.product)
 
-        # Only the charged part is differentiated: the divergence of a flow would be expensive.
-        def charged(y):
+        # Only the penalized part is differentiated: the divergence of a flow would be expensive.
+        def penalized(y):
             slope = vector_field(t, y, args)
             return self.where(slope), slope
 
         if self.form == "vjp":
-            _, transpose, slope = jax.vjp(charged, y, has_aux=True)
+            _, transpose, slope = jax.vjp(penalized, y, has_aux=True)
             (product,) = transpose(self.where(state))
-            return slope, mean_square(select(self.where, product))
-        direction = _mask(self.where, state)
-        _, product, slope = jax.jvp(charged, (y,), (direction,), has_aux=True)
-        return slope, mean_square(select(everything, product))
+            return slope, mean_square(self.where(product))
+        # The transpose of a selection puts the selected part back, with zeros elsewhere.
+        part, put_back = jax.vjp(self.where, state)
+        (direction,) = put_back(part)
+        _, product, slope = jax.jvp(penalized, (y,), (direction,), has_aux=True)
+        return slope, mean_square(product)
 
     def _shared(
         self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args
     ) -> SharedProduct | None:
-        """The vector field's own product, if it is what is to be charged."""
-        # The solve hands over the method of a term; the user's vector field is within.
+        """The product of the vector field, if it is the one that this regularizer needs."""
+        # The solve passes a method of the term that holds the user's vector field.
         term = getattr(vector_field, "__self__", None)
         field = term.vector_field if isinstance(term, dfx.ODETerm) else vector_field
         if self.form != "vjp" or not isinstance(field, HasJacobianProduct):
@@ -123,13 +120,6 @@ class JacobianFrobenius(AbstractRegularizer):
         shared = field.jacobian_product(t, y, args)
         if shared is None or self.noise not in (None, shared.noise):
             return None
-        # `where` is an arbitrary function. Selecting whole leaves, it returns the same objects.
+        # `where` is an arbitrary function. If it selects whole leaves, it returns the same objects.
         parts = [jtu.tree_leaves(tree) for tree in (self.where(y), shared.part)]
         return shared if list(map(id, parts[0])) == list(map(id, parts[1])) else None
-
-
-def _mask(where: Callable[[Y], Any], direction: Y) -> Y:
-    """The direction, with zeros where `where` does not look."""
-    # The transpose of a selection puts what was selected back into its place.
-    part, put_back = jax.vjp(where, direction)
-    return put_back(part)[0]

@@ -1,32 +1,25 @@
 """K: the kinetic energy of the path."""
 
-from collections.abc import Callable
-from typing import Any
+from jaxtyping import PyTree
 
-import equinox as eqx
-
-from .._types import Args, RealScalarLike, VectorField, Y
-from .base import AbstractRegularizer, as_selection, everything, mean_square, select
+from .._types import Args, Rate, RealScalarLike, VectorField, Y
+from .base import AbstractPartRegularizer, mean_square
 
 
-class KineticEnergy(AbstractRegularizer):
-    """The mean square of the slope: straight, short paths are cheap.
+class KineticEnergy(AbstractPartRegularizer):
+    """The mean square of the slope, which is small for short and straight paths.
 
-    It is RNODE's first term, without the factor of one half that RNODE's code has.
+    It is RNODE's first term, without the factor of one half in RNODE's code.
 
     **Arguments:**
 
-    - `where`: which part of the state is charged; all of it by default.
+    - `where`: a function that selects the part of the state to penalize; by default all of it.
     """
 
-    where: Callable[[Y], Any] = eqx.field(
-        static=True, default=everything, kw_only=True, converter=as_selection
-    )
-
     def rate(
-        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: Any
-    ) -> tuple[Y, Any]:
-        """The slope, and its mean square."""
+        self, vector_field: VectorField, t: RealScalarLike, y: Y, args: Args, state: PyTree
+    ) -> tuple[Y, Rate]:
+        """Compute the slope, and its mean square."""
         del state
         slope = vector_field(t, y, args)
-        return slope, mean_square(select(self.where, slope))
+        return slope, mean_square(self.where(slope))

@@ -1,7 +1,6 @@
 """Adams-Bashforth-Moulton methods of variable step and order."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
@@ -11,8 +10,9 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import optimistix as optx
 from jax import lax
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
-from .._types import RealScalarLike
+from .._types import Args, Arrays, BoolScalarLike, Norm, RealScalarLike, Y
 from .adams_controller import (
     AdamsController as AdamsController,
     AdamsError as AdamsError,
@@ -28,35 +28,35 @@ from .adams_interpolation import (
 
 
 class AdamsState(NamedTuple):
-    """What is known of the past. It is free of the direction of time, as the slopes are.
+    """The past slopes. They do not depend on the direction of time.
 
     **Fields:**
 
-    - `gaps`: the time since each of the last points; where there are none yet, since the start.
-    - `differences`: the scaled divided differences of the slopes, orders along a first axis.
-    - `order`: k, the number of slopes that the next prediction uses.
-    - `num_steps`: accepted steps since the start; differences above that order are zero.
-    - `starting`: whether the order still rises with every step.
+    - `gaps`: the time since each of the last points, or since the start for those before it.
+    - `differences`: the scaled divided differences of the slopes, with orders along the first axis.
+    - `order`: the number k of slopes that the next prediction uses.
+    - `num_steps`: the number of accepted steps since the start. Differences above are zero.
+    - `starting`: whether the order still rises with each step.
     """
 
-    gaps: Any
-    differences: Any
-    order: Any
-    num_steps: Any
-    starting: Any
+    gaps: Float[Array, " max_order+1"]
+    differences: Arrays
+    order: Int[Array, ""]
+    num_steps: Int[Array, ""]
+    starting: Bool[Array, ""]
 
 
 class Adams(dfx.AbstractAdaptiveSolver):
     """Adams' method of variable step and order, from 1 to 12, with variable coefficients.
 
-    It predicts by the polynomial through the last k slopes, evaluates, corrects with the slope
-    found, and evaluates again (PECE): two evaluations per attempted step, whatever the order, and
-    one at the start. The correction has order k + 1; the error estimate is that of order k. Dense
-    output has the order of the step. Suited for smooth problems, tight tolerances and costly vector
-    fields; for stiff ones no better than other explicit methods.
+    It predicts by the polynomial through the last k slopes, evaluates, corrects with the new slope,
+    and evaluates again (PECE). This takes two evaluations per attempted step at any order, and one
+    at the start. The correction has order k + 1; the error estimate is that of order k. Dense
+    output has the order of the step. It is suited for smooth problems, tight tolerances and
+    expensive vector fields. For stiff problems it is no better than other explicit methods.
 
-    The order is chosen by comparing errors, so the solver needs to know the tolerances and the
-    norm, and its step-size controller the order:
+    The solver chooses the order by comparing errors, so it needs the tolerances and the norm. The
+    step-size controller needs the order:
 
     ```python
     solver = tn.solvers.Adams().with_tolerances(rtol, atol)
@@ -64,8 +64,8 @@ class Adams(dfx.AbstractAdaptiveSolver):
     dfx.diffeqsolve(term, solver, t0, t1, dt0, y0, stepsize_controller=controller)
     ```
 
-    `tn.diffeqsolve` does that by itself. Behind a jump of the vector field, each attempt of a step
-    begins anew, which takes one evaluation more.
+    `tn.diffeqsolve` does that by itself. After a jump of the vector field, each attempted step
+    starts again at order 1, which takes one more evaluation.
 
     References: Shampine and Gordon, Computer Solution of Ordinary Differential Equations, 1975;
     Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section III.5.
@@ -77,44 +77,50 @@ class Adams(dfx.AbstractAdaptiveSolver):
     """
 
     term_structure: ClassVar = dfx.AbstractTerm
-    interpolation_cls: ClassVar[Callable[..., AdamsInterpolation]] = AdamsInterpolation
+    interpolation_cls: ClassVar = AdamsInterpolation
 
     max_order: int = eqx.field(default=12, static=True)
-    rtol: Any = None
-    atol: Any = None
-    norm: Any = None
+    rtol: RealScalarLike | None = None
+    atol: RealScalarLike | None = None
+    norm: Norm | None = None
 
     def __check_init__(self):
         if not 1 <= self.max_order <= 12:
             raise ValueError(f"`max_order` must be from 1 to 12, got {self.max_order}.")
 
     def with_tolerances(
-        self, rtol: RealScalarLike, atol: RealScalarLike, norm: Callable[[Any], Any] = optx.rms_norm
+        self, rtol: RealScalarLike, atol: RealScalarLike, norm: Norm = optx.rms_norm
     ) -> "Adams":
-        """The same solver, choosing its order for these tolerances."""
+        """A copy of the solver that chooses its order for these tolerances."""
         return Adams(self.max_order, rtol, atol, norm)
 
     def order(self, terms):
-        """The largest order; the one in use varies."""
+        """The largest order. The order of a step is smaller or equal."""
         del terms
         return self.max_order
 
     def func(self, terms, t0, y0, args):
-        """The vector field."""
+        """Evaluate the vector field."""
         return terms.vf(t0, y0, args)
 
     def init(self, terms, t0, t1, y0, args):
-        """Begin with an evaluation at the start."""
+        """Evaluate the vector field at the start."""
         return self.init_from_slope(terms, t0, t1, y0, args, self.func(terms, t0, y0, args))
 
     def init_from_slope(
-        self, terms: Any, t0: RealScalarLike, t1: RealScalarLike, y0: Any, args: Any, f0: Any
+        self,
+        terms: PyTree[dfx.AbstractTerm],
+        t0: RealScalarLike,
+        t1: RealScalarLike,
+        y0: Y,
+        args: Args,
+        f0: Arrays,
     ) -> AdamsState:
-        """Begin with the value of `func` at the start, if that is known already."""
+        """Compute the first state from `f0`, the value of `func` at the start."""
         del t1, y0, args
         is_control = lambda x: isinstance(x, dfx.ControlTerm)
         if any(map(is_control, jtu.tree_leaves(terms, is_leaf=is_control))):
-            raise ValueError("`Adams` needs slopes in time: pass `term.to_ode()`.")
+            raise ValueError("`Adams` needs `terms` without a `ControlTerm`: pass `term.to_ode()`.")
         dtype = jnp.result_type(t0, 0.0)
 
         def differences(f):
@@ -130,15 +136,16 @@ class Adams(dfx.AbstractAdaptiveSolver):
         )
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        """Predict, evaluate, correct, evaluate; then choose the order of the next step."""
-        if self.rtol is None or self.atol is None:
+        """Predict, evaluate, correct, evaluate, and choose the order of the next step."""
+        rtol, atol = self.rtol, self.atol
+        if rtol is None or atol is None:
             raise ValueError(
                 "`Adams` needs tolerances to choose its order: use `tn.diffeqsolve`, or pass them, "
                 "as in `Adams(rtol=..., atol=...)`."
             )
         state = self._restart(terms, t0, y0, args, solver_state, made_jump)
         order, orders = state.order, jnp.arange(self.max_order + 1, dtype=jnp.int32)
-        # Slopes are stored as the vector field gives them. This turns them into time's direction.
+        # Slopes are stored as the vector field returns them. This gives them the direction of time.
         unit = terms.contr(jnp.zeros_like(t0), jnp.ones_like(t0))
         move = lambda slope: terms.prod(slope, unit)
         add = lambda y, slope: jtu.tree_map(jnp.add, y, move(slope))
@@ -166,7 +173,7 @@ class Adams(dfx.AbstractAdaptiveSolver):
         errors = jax.vmap(move)(errors)
         norm = optx.rms_norm if self.norm is None else self.norm
         ends = lax.stop_gradient((y0, y1))
-        sizes = jax.vmap(lambda e: scaled_norm(e, *ends, self.rtol, self.atol, norm))(errors)
+        sizes = jax.vmap(lambda e: scaled_norm(e, *ends, rtol, atol, norm))(errors)
         next_order, raised, starting = _choose_order(state, sizes, self.max_order)
         next_state = AdamsState(
             gaps=jnp.pad(gaps[:-1] + step, (1, 0)).astype(state.gaps.dtype),
@@ -188,8 +195,10 @@ class Adams(dfx.AbstractAdaptiveSolver):
         dense_info = dict(y0=y0, gaps=gaps[:-1], coefficients=coefficients)
         return y1, y_error, dense_info, next_state, dfx.RESULTS.successful
 
-    def _restart(self, terms, t0, y0, args, state: AdamsState, made_jump: Any) -> AdamsState:
-        """Forget the past behind a jump of the vector field."""
+    def _restart(
+        self, terms, t0, y0, args, state: AdamsState, made_jump: BoolScalarLike
+    ) -> AdamsState:
+        """Forget the past slopes after a jump of the vector field."""
         if made_jump is False:
             return state
         made_jump = jnp.asarray(made_jump)
@@ -203,22 +212,28 @@ class Adams(dfx.AbstractAdaptiveSolver):
         return jtu.tree_map(choose, fresh, state)
 
 
-def _sums_below(differences: Any) -> Any:
-    """Sums along the first axis of all before each one, and of all."""
+def _sums_below(differences: Shaped[Array, "n ..."]) -> Shaped[Array, "n+1 ..."]:
+    """Sums of the first 0, ..., n entries of the first axis."""
     empty = jnp.zeros_like(differences[:1])
     return jnp.concatenate([empty, jnp.cumsum(differences, 0)])
 
 
-def _errors(order: Any, integrals: Any, sums: Any, f_predicted: Any, f1: Any) -> Any:
-    """The errors of the orders k - 2, ..., k + 1, along a first axis.
+def _errors(
+    order: Int[Array, ""],
+    integrals: Float[Array, " n"],
+    sums: Arrays,
+    f_predicted: Arrays,
+    f1: Arrays,
+) -> Arrays:
+    """The errors of the orders k - 2, ..., k + 1, along the first axis.
 
-    Each is what the next order would change. The last one is from the slope after the correction.
+    The error of an order is the change by the next one. The last error uses the corrected slope.
     """
     orders = order + jnp.arange(-2, 2, dtype=order.dtype)
     orders = jnp.clip(orders, 1, len(integrals) - 1)
     integrals = lax.stop_gradient(integrals)
-    # For steps much shorter than those before, the change goes to zero, and a jump of the slope
-    # would go unnoticed. The bound is below what the change is with constant steps.
+    # The change goes to zero for steps much shorter than those before, and would miss a jump of the
+    # slope. With constant steps, the change is above this bound.
     weights = jnp.abs(integrals[orders] - integrals[orders - 1])
     weights = jnp.maximum(weights, integrals[orders] / 50)
 
@@ -228,23 +243,25 @@ def _errors(order: Any, integrals: Any, sums: Any, f_predicted: Any, f1: Any) ->
     return jtu.tree_map(error, sums, f_predicted, f1)
 
 
-def _choose_order(state: AdamsState, sizes: Any, max_order: int) -> tuple[Any, Any, Any]:
-    """The order of the next step, by the rules of Shampine and Gordon.
+def _choose_order(
+    state: AdamsState, sizes: Float[Array, " 4"], max_order: int
+) -> tuple[Int[Array, ""], Bool[Array, ""], Bool[Array, ""]]:
+    """Choose the order of the next step, by the rules of Shampine and Gordon.
 
     **Arguments:**
 
-    - `sizes`: the errors of the orders k - 2, ..., k + 1, in tolerances.
+    - `sizes`: the errors of the orders k - 2, ..., k + 1, in units of the tolerance.
 
     **Returns:**
 
-    The order, whether it is higher because its error is smaller, and whether the start goes on.
+    The order, whether it is higher because of a smaller error, and the next `starting`.
     """
     order, unknown = state.order, jnp.full((), jnp.inf, sizes.dtype)
     two_below = jnp.where(order > 2, sizes[0], 0)
     below = jnp.where(order > 1, sizes[1], unknown)
     here = sizes[2]
     above = jnp.where((order < max_order) & (state.num_steps >= order), sizes[3], unknown)
-    # Between the first two orders, the error must be halved to make a change worth it.
+    # Between the first two orders, a change must halve the error.
     worth = jnp.where(order > 2, 1, 0.5).astype(sizes.dtype)
     lower = jnp.maximum(below, two_below) <= worth * here
     starting = state.starting & jnp.invert(lower) & (order < max_order)

@@ -1,24 +1,23 @@
 """Step-size control for a method that changes its order."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import diffrax as dfx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
 
-from .._types import RealScalar, RealScalarLike, Y
+from .._types import Norm, RealScalar, RealScalarLike, Y
 
 
 class AdamsError(NamedTuple):
-    """What a step of `Adams` tells its controller, in place of an error alone.
+    """The error estimate of a step of `Adams`, with the order for its controller.
 
     **Fields:**
 
-    - `error`: the estimated error, of the structure of the state.
-    - `order`: the power of the step with which the error of the next step goes to zero.
-    - `raised`: 1 if the next step is to be as long as this one, since its order is higher; or 0.
+    - `error`: the estimated error, a pytree like the state.
+    - `order`: the power of the step size in the error of the next step.
+    - `raised`: 1 if the next step has a higher order, and thus the size of this one; 0 otherwise.
     """
 
     error: Y
@@ -27,29 +26,29 @@ class AdamsError(NamedTuple):
 
 
 def scaled_norm(
-    error: Y, y0: Y, y1: Y, rtol: RealScalarLike, atol: RealScalarLike, norm: Callable[[Any], Any]
-) -> Any:
-    """The size of an error, in tolerances, as `diffrax.PIDController` measures it."""
+    error: Y, y0: Y, y1: Y, rtol: RealScalarLike, atol: RealScalarLike, norm: Norm
+) -> RealScalar:
+    """The norm of an error in units of the tolerance, as in `diffrax.PIDController`."""
 
     def scale(error, y0, y1):
         relative, absolute = (jnp.asarray(x).astype(error.dtype) for x in (rtol, atol))
         return error / (absolute + relative * jnp.maximum(jnp.abs(y0), jnp.abs(y1)))
 
-    return norm(jtu.tree_map(scale, error, y0, y1))
+    return jnp.asarray(norm(jtu.tree_map(scale, error, y0, y1)))
 
 
 class AdamsController(dfx.AbstractAdaptiveStepSizeController):
     """Chooses the steps of `Adams`, by the rules of Shampine and Gordon.
 
-    A `diffrax.PIDController` decides whether to accept a step and proposes the next one, for the
-    order that the solver has chosen. On top of that:
+    A `diffrax.PIDController` accepts or rejects a step and proposes the next one, for the order
+    that the solver has chosen. On top of that:
 
-    - The next step aims at a part of the tolerance only, also if it has to shrink for that: a
-      rejected step costs two evaluations and brings nothing.
-    - The next step is between half and twice the last, and as long when the order has risen.
-    - A rejected step is at least halved: that its error was underestimated means that the past
-      points do not tell what is coming. At the start there is no past, and the error is known to go
-      with the square of the step, so a single rejection finds the right size.
+    - The next step aims at a part of the tolerance only, even if it must shrink for that. A
+      rejected step wastes two evaluations.
+    - The next step is between half and twice the last one. If the order has risen, it is as long.
+    - A rejected step is at least halved. Its error was underestimated, so the past points do not
+      predict the path. At the start there are no past points, and the error is proportional to the
+      square of the step, so a single rejection finds the right size.
 
     **Arguments:**
 
@@ -63,8 +62,8 @@ class AdamsController(dfx.AbstractAdaptiveStepSizeController):
     def __init__(self, controller: dfx.PIDController, target: int | float = 0.05):
         if not isinstance(controller, dfx.PIDController):
             raise ValueError(
-                "`AdamsController` goes around a `diffrax.PIDController`, got "
-                f"`{type(controller).__name__}`. Other controllers may go around it."
+                "`controller` of `AdamsController` must be a `diffrax.PIDController`, got "
+                f"`{type(controller).__name__}`. Put other controllers around `AdamsController`."
             )
         self.controller, self.target = controller, target
 
@@ -84,20 +83,20 @@ class AdamsController(dfx.AbstractAdaptiveStepSizeController):
         return self.controller.norm
 
     def wrap(self, direction):
-        """For solves forward or backward in time."""
+        """Prepare for a solve forward or backward in time."""
         return AdamsController(self.controller.wrap(direction), self.target)
 
     def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
-        """The end of the first step, and the first state."""
+        """Choose the first step."""
         return self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
 
     def adapt_step_size(
         self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
     ):
-        """Whether to keep the step, and the next one."""
+        """Accept or reject the step, and choose the next one."""
         del error_order
         if not isinstance(y_error, AdamsError):
-            raise ValueError("`AdamsController` goes with the solver `Adams` alone.")
+            raise ValueError("`AdamsController` works only with `solver=Adams()`.")
         error = y_error.error
         ends = lax.stop_gradient((y0, y1_candidate))
         size = scaled_norm(error, *ends, self.rtol, self.atol, self.norm)
@@ -114,7 +113,7 @@ class AdamsController(dfx.AbstractAdaptiveStepSizeController):
         aimed = lax.stop_gradient(aimed).astype(step.dtype)
         kept = jnp.minimum(proposed, jnp.maximum(aimed, 0.5) * step)
         kept = jnp.where(y_error.raised > 0, step, kept)
-        # The first order is that of the start. An error that is not finite tells nothing.
+        # The first order is that of the start. A non-finite error does not predict a size.
         starting = (order <= 2) & jnp.isfinite(size)
         shorter = jnp.where(starting, jnp.maximum(aimed, 0.01) * step, proposed)
         rejected = jnp.minimum(shorter, 0.5 * step)

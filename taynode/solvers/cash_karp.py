@@ -1,12 +1,10 @@
 """Cash and Karp's 5(4) method."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import diffrax as dfx
-import numpy as np
 
-from .continuous import AbstractContinuousExtension, continuous_weights, with_last_slope
+from .continuous import continuous_extension, with_last_slope
 
 
 _CASHKARP = with_last_slope(
@@ -22,24 +20,20 @@ _CASHKARP = with_last_slope(
 )
 
 
-class _CashKarpInterpolation(AbstractContinuousExtension):
-    weights: ClassVar[np.ndarray] = continuous_weights(_CASHKARP, order=4, degree=4)
-
-
 class CashKarp(dfx.AbstractERK):
     """Cash and Karp's 5(4) method.
 
     5th order Runge-Kutta method with an embedded 4th order method. Uses 6 stages, and the slope at
-    the end as a seventh, which the next step begins with. Uses 4th order dense output.
+    the end as a seventh, which is the first stage of the next step. Uses 4th order dense output.
 
     Reference: J. R. Cash and A. H. Karp, A variable order Runge-Kutta method for initial value
     problems with rapidly varying right-hand sides, ACM TOMS 16, 1990.
     """
 
-    tableau: ClassVar[Any] = _CASHKARP
-    interpolation_cls: ClassVar[Callable[..., Any]] = _CashKarpInterpolation
+    tableau: ClassVar = _CASHKARP
+    interpolation_cls: ClassVar = continuous_extension(_CASHKARP, order=4, degree=4)
 
     def order(self, terms):
-        """The order of the result."""
+        """The order of the method."""
         del terms
         return 5

@@ -1,19 +1,20 @@
 """Dense output of explicit Runge-Kutta methods, derived from the order conditions.
 
-A continuous extension has weights that are polynomials in the fraction theta of the step,
+The weights of a continuous extension are polynomials in the fraction theta of the step,
 y(t0 + theta dt) = y0 + sum over i of b_i(theta) k_i. It has order q if, for each tree with r <= q
-nodes, the weights sum to theta^r over the density. These conditions are linear in the coefficients;
-of all solutions, the one of least norm is taken.
+nodes, the sum of b times the elementary weights is theta^r over the density. These conditions are
+linear in the coefficients of the polynomials. Of all solutions, the one of least norm is taken.
 """
 
 from collections.abc import Sequence
-from typing import Any, TYPE_CHECKING
+from typing import ClassVar, TYPE_CHECKING
 
 import diffrax as dfx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 
+from .._types import Arrays, RealScalarLike, Y
 from .trees import density, elementary_weights, trees
 
 
@@ -28,7 +29,7 @@ Rows = Sequence[Weights]
 
 
 def stage_matrix(tableau: dfx.ButcherTableau) -> np.ndarray:
-    """The tableau's lower triangle as a square matrix."""
+    """The coefficients of the stages as a square matrix."""
     a = np.zeros((tableau.num_stages, tableau.num_stages))
     for i, row in enumerate(tableau.a_lower, start=1):
         a[i, : len(row)] = row
@@ -36,10 +37,11 @@ def stage_matrix(tableau: dfx.ButcherTableau) -> np.ndarray:
 
 
 def continuous_weights(tableau: dfx.ButcherTableau, *, order: int, degree: int) -> np.ndarray:
-    """Coefficients of theta, theta^2, ... (columns) of each stage's weight (rows).
+    """Coefficients of theta, theta^2, ... (columns) in the weight of each stage (rows).
 
-    The extension starts with the slope of the first stage, ends in the method's own result, and, if
-    the last stage is the slope there, with that slope, so that the solution is smooth across steps.
+    The extension starts with the slope of the first stage and ends in the result of the step. If
+    the last stage is the slope there, it ends with that slope, so the solution is smooth across
+    steps.
     """
     a, num_stages = stage_matrix(tableau), tableau.num_stages
     rows, values = [], []
@@ -80,13 +82,13 @@ class AbstractContinuousExtension(dfx.AbstractLocalInterpolation):
 
     weights: AbstractClassVar[np.ndarray]
 
-    t0: Any
-    t1: Any
-    y0: Any
-    k: Any
+    t0: RealScalarLike
+    t1: RealScalarLike
+    y0: Y
+    k: Arrays
 
     def __init__(self, *, t0, t1, y0, y1, k):
-        del y1  # the weights end in it
+        del y1  # the weights lead to it
         self.t0, self.t1, self.y0, self.k = t0, t1, y0, k
 
     def evaluate(self, t0, t1=None, left: bool = True):
@@ -95,7 +97,7 @@ class AbstractContinuousExtension(dfx.AbstractLocalInterpolation):
         if t1 is not None:
             return jtu.tree_map(jnp.subtract, self.evaluate(t1), self.evaluate(t0))
         length = self.t1 - self.t0
-        # An interval of length zero has been seen by a solver that has just arrived.
+        # A step of length zero occurs where a solve ends.
         theta = jnp.where(length == 0, 0.0, (t0 - self.t0) / jnp.where(length == 0, 1.0, length))
 
         def interpolate(y, k):
@@ -106,16 +108,27 @@ class AbstractContinuousExtension(dfx.AbstractLocalInterpolation):
         return jtu.tree_map(interpolate, self.y0, self.k)
 
 
-def with_last_slope(a: Rows, b_sol: Weights, b_error: Weights) -> dfx.ButcherTableau:
-    """A tableau whose last stage is the slope at the end of the step.
+def continuous_extension(
+    tableau: dfx.ButcherTableau, *, order: int, degree: int
+) -> type[AbstractContinuousExtension]:
+    """The dense output of a method, with weights from `continuous_weights`."""
 
-    The next step begins with that slope, so it costs one evaluation a solve; dense output needs it.
+    class ContinuousExtension(AbstractContinuousExtension):
+        weights: ClassVar[np.ndarray] = continuous_weights(tableau, order=order, degree=degree)
+
+    return ContinuousExtension
+
+
+def with_last_slope(a: Rows, b_sol: Weights, b_error: Weights) -> dfx.ButcherTableau:
+    """A tableau with the slope at the end of the step as one more stage, for dense output.
+
+    It is the first stage of the next step, so it costs one evaluation per solve.
     """
     return tableau([*a, b_sol], [*b_sol, 0.0], [*b_error, 0.0])
 
 
 def tableau(a: Rows, b_sol: Weights, b_error: Weights) -> dfx.ButcherTableau:
-    """A tableau from the rows of A below the first, the weights, and the weights of the error."""
+    """A tableau from the rows of A below the first, the weights, and those of the error."""
     return dfx.ButcherTableau(
         a_lower=tuple(np.array(row) for row in a),
         b_sol=np.array(b_sol),

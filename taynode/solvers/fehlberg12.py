@@ -1,12 +1,10 @@
 """Fehlberg's 2(1) method, known as RK1(2)."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import diffrax as dfx
-import numpy as np
 
-from .continuous import AbstractContinuousExtension, continuous_weights, tableau
+from .continuous import continuous_extension, tableau
 
 
 _FEHLBERG12 = tableau(
@@ -19,25 +17,21 @@ _FEHLBERG12 = tableau(
 )
 
 
-class _Fehlberg12Interpolation(AbstractContinuousExtension):
-    weights: ClassVar[np.ndarray] = continuous_weights(_FEHLBERG12, order=2, degree=2)
-
-
 class Fehlberg12(dfx.AbstractERK):
     """Fehlberg's 2(1) method, known as RK1(2).
 
-    2nd order Runge-Kutta method with an embedded 1st order method. Uses 3 stages, none of which can
-    be reused in the next step: the last one is the slope at the first-order result. Uses 2nd order
-    dense output.
+    2nd order Runge-Kutta method with an embedded 1st order method. Uses 3 stages. The next
+    step cannot reuse any of them: the last one is the slope at the first-order result. Uses 2nd
+    order dense output.
 
     Reference: E. Fehlberg, Low-order classical Runge-Kutta formulas with step size control, NASA TR
     R-315, 1969.
     """
 
-    tableau: ClassVar[Any] = _FEHLBERG12
-    interpolation_cls: ClassVar[Callable[..., Any]] = _Fehlberg12Interpolation
+    tableau: ClassVar = _FEHLBERG12
+    interpolation_cls: ClassVar = continuous_extension(_FEHLBERG12, order=2, degree=2)
 
     def order(self, terms):
-        """The order of the result."""
+        """The order of the method."""
         del terms
         return 2

@@ -1,12 +1,10 @@
-"""Owren and Zennaro's methods, which were made for dense output of full order."""
+"""Owren and Zennaro's methods, designed for dense output of full order."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import diffrax as dfx
-import numpy as np
 
-from .continuous import AbstractContinuousExtension, continuous_weights, tableau
+from .continuous import continuous_extension, tableau
 
 
 _OWRENZENNARO4 = tableau(
@@ -22,10 +20,6 @@ _OWRENZENNARO4 = tableau(
 )
 
 
-class _OwrenZennaro4Interpolation(AbstractContinuousExtension):
-    weights: ClassVar[np.ndarray] = continuous_weights(_OWRENZENNARO4, order=4, degree=4)
-
-
 class OwrenZennaro4(dfx.AbstractERK):
     """Owren and Zennaro's 4(3) method.
 
@@ -36,11 +30,11 @@ class OwrenZennaro4(dfx.AbstractERK):
     methods, SIAM J. Sci. Stat. Comput. 13, 1992.
     """
 
-    tableau: ClassVar[Any] = _OWRENZENNARO4
-    interpolation_cls: ClassVar[Callable[..., Any]] = _OwrenZennaro4Interpolation
+    tableau: ClassVar = _OWRENZENNARO4
+    interpolation_cls: ClassVar = continuous_extension(_OWRENZENNARO4, order=4, degree=4)
 
     def order(self, terms):
-        """The order of the result."""
+        """The order of the method."""
         del terms
         return 4
 
@@ -60,10 +54,6 @@ _OWRENZENNARO5 = tableau(
 )
 
 
-class _OwrenZennaro5Interpolation(AbstractContinuousExtension):
-    weights: ClassVar[np.ndarray] = continuous_weights(_OWRENZENNARO5, order=5, degree=5)
-
-
 class OwrenZennaro5(dfx.AbstractERK):
     """Owren and Zennaro's 5(4) method.
 
@@ -74,10 +64,10 @@ class OwrenZennaro5(dfx.AbstractERK):
     methods, SIAM J. Sci. Stat. Comput. 13, 1992.
     """
 
-    tableau: ClassVar[Any] = _OWRENZENNARO5
-    interpolation_cls: ClassVar[Callable[..., Any]] = _OwrenZennaro5Interpolation
+    tableau: ClassVar = _OWRENZENNARO5
+    interpolation_cls: ClassVar = continuous_extension(_OWRENZENNARO5, order=5, degree=5)
 
     def order(self, terms):
-        """The order of the result."""
+        """The order of the method."""
         del terms
         return 5

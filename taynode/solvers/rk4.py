@@ -1,12 +1,10 @@
 """The classic Runge-Kutta method."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import diffrax as dfx
-import numpy as np
 
-from .continuous import AbstractContinuousExtension, continuous_weights, tableau
+from .continuous import continuous_extension, tableau
 
 
 # The embedded method is the midpoint rule.
@@ -17,24 +15,20 @@ _RK4 = tableau(
 )
 
 
-class _RK4Interpolation(AbstractContinuousExtension):
-    weights: ClassVar[np.ndarray] = continuous_weights(_RK4, order=3, degree=3)
-
-
 class RK4(dfx.AbstractERK):
     """The classic fourth-order Runge-Kutta method.
 
-    Uses 4 stages and 3rd order dense output. Meant for fixed steps; its error estimate, from an
-    embedded method of order 2, is safe but wasteful.
+    Uses 4 stages and 3rd order dense output. It is meant for fixed steps. Its error estimate, from
+    an embedded method of order 2, is safe but wasteful.
 
     Reference: W. Kutta, Beitrag zur naeherungsweisen Integration totaler Differentialgleichungen,
     Zeitschrift fuer Mathematik und Physik 46, 1901.
     """
 
-    tableau: ClassVar[Any] = _RK4
-    interpolation_cls: ClassVar[Callable[..., Any]] = _RK4Interpolation
+    tableau: ClassVar = _RK4
+    interpolation_cls: ClassVar = continuous_extension(_RK4, order=3, degree=3)
 
     def order(self, terms):
-        """The order of the result."""
+        """The order of the method."""
         del terms
         return 4

@@ -1,12 +1,10 @@
 """Fehlberg's 5(4) method, propagating the result of order 5."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import diffrax as dfx
-import numpy as np
 
-from .continuous import AbstractContinuousExtension, continuous_weights, with_last_slope
+from .continuous import continuous_extension, with_last_slope
 
 
 _RKFEHLBERG45 = with_last_slope(
@@ -22,24 +20,20 @@ _RKFEHLBERG45 = with_last_slope(
 )
 
 
-class _RKFehlberg45Interpolation(AbstractContinuousExtension):
-    weights: ClassVar[np.ndarray] = continuous_weights(_RKFEHLBERG45, order=4, degree=4)
-
-
 class RKFehlberg45(dfx.AbstractERK):
     """Fehlberg's 5(4) method, propagating the result of order 5.
 
     5th order Runge-Kutta method with an embedded 4th order method. Uses 6 stages, and the slope at
-    the end as a seventh, which the next step begins with. Uses 4th order dense output.
+    the end as a seventh, which is the first stage of the next step. Uses 4th order dense output.
 
     Reference: E. Fehlberg, Low-order classical Runge-Kutta formulas with step size control, NASA TR
     R-315, 1969.
     """
 
-    tableau: ClassVar[Any] = _RKFEHLBERG45
-    interpolation_cls: ClassVar[Callable[..., Any]] = _RKFehlberg45Interpolation
+    tableau: ClassVar = _RKFEHLBERG45
+    interpolation_cls: ClassVar = continuous_extension(_RKFEHLBERG45, order=4, degree=4)
 
     def order(self, terms):
-        """The order of the result."""
+        """The order of the method."""
         del terms
         return 5

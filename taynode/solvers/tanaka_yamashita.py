@@ -1,12 +1,10 @@
 """Tanaka and Yamashita's 7(6) method."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import diffrax as dfx
-import numpy as np
 
-from .continuous import AbstractContinuousExtension, continuous_weights, with_last_slope
+from .continuous import continuous_extension, with_last_slope
 
 
 _TANAKAYAMASHITA7 = with_last_slope(
@@ -82,24 +80,20 @@ _TANAKAYAMASHITA7 = with_last_slope(
 )
 
 
-class _TanakaYamashita7Interpolation(AbstractContinuousExtension):
-    weights: ClassVar[np.ndarray] = continuous_weights(_TANAKAYAMASHITA7, order=4, degree=4)
-
-
 class TanakaYamashita7(dfx.AbstractERK):
     """Tanaka and Yamashita's 7(6) method.
 
     7th order Runge-Kutta method with an embedded 6th order method. Uses 10 stages, and the slope at
-    the end as an eleventh, which the next step begins with. Uses 4th order dense output.
+    the end as an eleventh, which is the first stage of the next step. Uses 4th order dense output.
 
     Reference: M. Tanaka, S. Muramatsu and S. Yamashita, On the optimization of some nine-stage
     seventh-order Runge-Kutta method, Information Processing Society of Japan 33, 1992.
     """
 
-    tableau: ClassVar[Any] = _TANAKAYAMASHITA7
-    interpolation_cls: ClassVar[Callable[..., Any]] = _TanakaYamashita7Interpolation
+    tableau: ClassVar = _TANAKAYAMASHITA7
+    interpolation_cls: ClassVar = continuous_extension(_TANAKAYAMASHITA7, order=4, degree=4)
 
     def order(self, terms):
-        """The order of the result."""
+        """The order of the method."""
         del terms
         return 7

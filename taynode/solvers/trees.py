@@ -1,14 +1,13 @@
 """Rooted trees and the order conditions of Runge-Kutta methods.
 
 A tree is the sorted tuple of its subtrees; `()` is a single node. A method with stages A and
-weights b has order p if, for each tree with at most p nodes, the weights times the tree's
-elementary weights of the stages sum to one over the tree's density (Butcher; Hairer, Norsett &
-Wanner, II.2).
+weights b has order p if, for each tree with at most p nodes, the sum of b times the elementary
+weights of the tree is one over the density of the tree (Butcher; Hairer, Norsett & Wanner, II.2).
 """
 
 import functools as ft
+import math
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 
@@ -32,29 +31,18 @@ def _forests(num_nodes: int) -> Iterator[tuple[Tree, ...]]:
 
 
 def num_nodes(tree: Tree) -> int:
-    """How many nodes a tree has."""
+    """The number of nodes of a tree."""
     return 1 + sum(num_nodes(subtree) for subtree in tree)
 
 
 def density(tree: Tree) -> int:
     """The density of a tree: its number of nodes times the densities of its subtrees."""
-    product = num_nodes(tree)
-    for subtree in tree:
-        product *= density(subtree)
-    return product
+    return num_nodes(tree) * math.prod(map(density, tree))
 
 
 def elementary_weights(tree: Tree, a: np.ndarray) -> np.ndarray:
-    """For each stage of the matrix `a` the elementary weight of the tree."""
+    """The elementary weight of a tree for each stage of the matrix `a`."""
     weights = np.ones(len(a), dtype=a.dtype)
     for subtree in tree:
         weights = weights * (a @ elementary_weights(subtree, a))
     return weights
-
-
-def violation(order: int, a: np.ndarray, b: np.ndarray) -> float:
-    """The largest defect among the conditions of exactly this order."""
-    return max(
-        abs(float(b @ elementary_weights(tree, a)) - float(Fraction(1, density(tree))))
-        for tree in trees(order)
-    )

@@ -1,26 +1,27 @@
 """The chain rule for series: y = f(u) has y' = f'(u) u'.
 
 With s = f'(u) this gives `k y_k = sum over j of j u_j s_(k-j)`. The derivative of one coefficient
-with respect to another has a closed form, dy_k/du_j = s_(k-j), so the reverse pass needs the
-coefficients of s alone. This takes half the work and a third of the memory of differentiating
+with respect to another has a closed form, dy_k/du_j = s_(k-j), so the reverse pass needs only the
+coefficients of s. This takes half the work and a third of the memory of differentiating
 through the recurrences.
 """
 
 import functools as ft
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
 from .registry import Rule
-from .series import add, Coefficient, divide, multiply, scale
+from .series import add, Coefficient, divide, multiply, scale, Series
 
 
+Coefficients = Series | Sequence[Any]
 # `slope(m, u, y)` is coefficient m of s, from coefficients up to m of u and y = f(u).
-Slope = Callable[[int, Any, Any], Coefficient]
+Slope = Callable[[int, Coefficients, Coefficients], Coefficient]
 
 
-def chain(k: int, u: Any, slopes: Any) -> Coefficient:
+def chain(k: int, u: Coefficients, slopes: Coefficients) -> Coefficient:
     """Return coefficient k of y where y' = s u', from the coefficients of u and s.
 
     The term j = k needs no factor, so order 1 costs a single product.

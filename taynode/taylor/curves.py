@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Array, ArrayLike, PyTree
 
 from . import rules as rules
 from .expansion import Expansion
@@ -17,11 +18,11 @@ from .series import cast, divide, instantiate, scale
 
 
 def jet(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     primals: Any,
     series: Any,
     factorial_scaled: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[PyTree, PyTree]:
     """Taylor-mode differentiation of a function along given curves.
 
     A replacement for `jax.experimental.jet.jet`: same arguments, same results, any JAX program.
@@ -33,7 +34,7 @@ def jet(
     - `series`: for each argument the list of derivatives 1..K of the curve on which it moves. For
         a pytree argument either a list of K such pytrees, or a pytree whose leaves are lists of
         length K. An integer or boolean array that moves is converted to floating point before it
-        is passed to `fun`. If all its terms are known to be zero, it stays what it is.
+        is passed to `fun`. If all its terms are known to be zero, it is not converted.
     - `factorial_scaled`: if False, `series` and the result are Taylor coefficients (derivatives
         divided by k!) instead of derivatives.
 
@@ -75,8 +76,8 @@ def jet(
     return out_tree.unflatten(values[0]), out_tree.unflatten(series_out)
 
 
-def _as_moving(path: Any, leaf: Any, terms: list[Any]) -> Any:
-    """An argument as an array of a dtype in which it can move along its curve."""
+def _as_moving(path: tuple, leaf: Any, terms: list[Any]) -> Any:
+    """Convert an argument to an array of a dtype in which it can move along its curve."""
     if isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic):
         leaf = jnp.asarray(leaf)
     if is_inexact(leaf) or all(map(_is_known_zero, terms)):
@@ -98,17 +99,18 @@ def _is_known_zero(term: Any) -> bool:
     return not isinstance(term, Tracer) and not np.any(term)
 
 
-def _as_term(term: Any, leaf: Any, k: int) -> Any:
-    """A given term in the dtype and shape of its argument; a scalar is broadcast."""
+def _as_term(term: ArrayLike, leaf: Array, k: int) -> Array:
+    """Convert a term to the dtype and shape of its argument; a scalar is broadcast."""
     term = jnp.asarray(term)
     if term.shape not in ((), leaf.shape):
         raise ValueError(
-            f"`series` must have the shapes of its arguments: at order {k} expected {leaf.shape}, "
+            f"`series` must have the shapes of `primals`: at order {k} expected {leaf.shape}, "
             f"got {term.shape}."
         )
     if jnp.iscomplexobj(term) and not jnp.iscomplexobj(leaf):
         raise TypeError(
-            f"`series` has a {term.dtype} at order {k} for an argument of {leaf.dtype}."
+            f"`series` must be real for a real argument: at order {k} got {term.dtype} for "
+            f"{leaf.dtype}. Make the argument complex."
         )
     return cast(jnp.broadcast_to(term, leaf.shape), leaf.dtype)
 

@@ -1,4 +1,4 @@
-"""Taylor rules that users register, for primitives and for functions."""
+"""Taylor rules of users, for primitives and for functions."""
 
 import functools as ft
 from collections.abc import Callable, Sequence
@@ -193,8 +193,8 @@ def _with_rule(equation, k, inputs, outputs, memory):
     num_consts = equation.params["num_consts"]
     if any(equation.active[:num_consts]):
         raise ValueError(
-            "A function with a rule of its own closes over an array that moves along the curve. "
-            "Pass it as an argument, so that the rule can take account of it."
+            "A function with its own Taylor rule closes over an array that moves along the curve. "
+            "Pass this array as an argument of the function, so that the rule receives it."
         )
     inputs, avals = inputs[num_consts:], equation.in_avals[num_consts:]
     return _apply(equation.params["rule"], equation, k, inputs, avals, outputs, memory)

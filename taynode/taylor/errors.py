@@ -1,4 +1,4 @@
-"""The error for a function that cannot be differentiated."""
+"""The error for functions without a derivative."""
 
 import importlib.util
 import os
@@ -37,7 +37,7 @@ def no_derivative(equation: Any, cause: Exception) -> NoDerivativeError:
     return NoDerivativeError(
         f"`{name}`, used at {_location(equation)}, has no derivative: "
         f"JAX says {type(cause).__name__}: {detail[0] if detail else 'nothing more'}\n"
-        "What can be done: give the function around it a derivative with `jax.custom_jvp`; "
-        f"register a Taylor rule with `taynode.register_rule`; or, if `{name}` is not meant to be "
-        "differentiated, wrap its inputs in `jax.lax.stop_gradient`."
+        "Give the function around it a derivative with `jax.custom_jvp`, or register a Taylor rule "
+        f"with `taynode.register_rule`. If `{name}` is not meant to be differentiated, wrap its "
+        "inputs in `jax.lax.stop_gradient`."
     )

@@ -5,10 +5,15 @@ that are known already. It computes nothing of a lower order again.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from jaxtyping import PyTree
 
 from .program import Program
 from .series import Coefficient, Series
+
+
+# The coefficients of slots, and the memories of rules, that one order added.
+Record = tuple[dict[int, PyTree], list[dict[int, PyTree]]]
 
 
 class Expansion:
@@ -32,8 +37,8 @@ class Expansion:
             self.series[slot][0] = value
         for slot, series in self.shared.items():
             self.series[slot] = series
-        self.memories: list[dict[int, Any]] = [{} for _ in program.equations]
-        self._restored: list[dict[int, Any]] = [{} for _ in program.equations]
+        self.memories: list[dict[int, PyTree]] = [{} for _ in program.equations]
+        self._restored: list[dict[int, PyTree]] = [{} for _ in program.equations]
 
     def advance(self, inputs: Sequence[Coefficient] | None = None) -> list[Coefficient]:
         """Compute the next coefficient of each output.
@@ -41,7 +46,7 @@ class Expansion:
         **Arguments:**
 
         - `inputs`: the next coefficient of each input: for a constant its value at order 0 and
-            `None` above, for a shared input anything. May be left out if all inputs are shared.
+            `None` above, for a shared input anything. It may be omitted if all inputs are shared.
 
         **Returns:**
 
@@ -76,8 +81,8 @@ class Expansion:
             if k == 0 or not series.constant:
                 series[k] = value
 
-    def record(self) -> tuple[dict[int, Any], list[dict[int, Any]]]:
-        """Return what this order added, as a pytree from which `restore` can go on."""
+    def record(self) -> Record:
+        """Return the arrays that this order added, a pytree for `restore`."""
         k = self.order
         coefficients = {
             slot: self.series[slot][k]
@@ -92,7 +97,7 @@ class Expansion:
 
     @classmethod
     def restore(
-        cls, program: Program, records: Sequence[Any], shared: Mapping[int, Series] | None = None
+        cls, program: Program, records: Sequence[Record], shared: Mapping[int, Series] | None = None
     ) -> "Expansion":
         """Return the expansion that made these records, one for each order so far."""
         expansion = cls(program, shared)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax.numpy as jnp
-from jax.extend.core import Jaxpr, JaxprEqn, Literal
+from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
 from .errors import no_derivative
 from .jaxprs import bind, open_jaxpr
@@ -50,7 +50,7 @@ class Equation:
         self._derived: dict[str, Any] = {}
 
     def derive(self, name: str, build: Callable[[], T]) -> T:
-        """Return what a rule derives from static facts, such as a loop's program, built once."""
+        """Build something from static facts once, such as the program of a loop, and cache it."""
         if name not in self._derived:
             self._derived[name] = build()
         return self._derived[name]
@@ -125,7 +125,7 @@ class Program:
         for var, is_active in zip(jaxpr.invars, active, strict=True):
             env[var] = self._new_slot(var.aval, is_active and is_inexact(var.aval))
             self.inputs.append(env[var])
-        supplied: dict[Any, int] = {}
+        supplied: dict[Var, int] = {}
         for i in known:
             var = jaxpr.outvars[i]
             slot = self._new_slot(var.aval, is_inexact(var.aval))
@@ -150,8 +150,8 @@ class Program:
     def _inline(
         self,
         jaxpr: Jaxpr,
-        env: dict[Any, int],
-        supplied: Mapping[Any, int],
+        env: dict[Var, int],
+        supplied: Mapping[Var, int],
         callers: tuple[JaxprEqn, ...] = (),
     ) -> list[int]:
         env = {**env, **supplied}
@@ -185,7 +185,7 @@ class Program:
 
     def _add_equation(self, equation: Equation) -> list[int]:
         if any(equation.active) and any(hasattr(a, "inner_aval") for a in equation.in_avals):
-            # What is written to a mutable array would be read again without its derivative.
+            # A value that is written to a mutable array would be read without its derivative.
             raise no_derivative(equation, TypeError("mutable arrays are not differentiated"))
         slots = [
             self._new_slot(aval, active)

@@ -1,10 +1,10 @@
 """Arithmetic on the coefficients of truncated Taylor series.
 
 A coefficient is an array, or `None` where it is zero by structure: a parameter has no coefficient
-above order 0, time none above order 1. `None` propagates through every function here, so a
+above order 0, and time has none above order 1. `None` propagates through every function here, so a
 structural zero never becomes an operation. XLA does not remove products with a matrix of zeros.
 
-All coefficients are normalized: `u[k]` stands for the k-th derivative divided by k!.
+All coefficients are normalized: `u[k]` is the k-th derivative divided by k!.
 """
 
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.interpreters.ad import zeros_like_aval
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 
 # Constants of a jaxpr may be NumPy arrays or Python numbers.
@@ -25,7 +25,7 @@ class Series:
     """The coefficients of one variable, as far as they are known.
 
     A constant has its value at order 0 and reads as zero above. Any other coefficient that was not
-    computed, or not kept, raises when it is read: a rule that reads it has a bug.
+    computed or not kept raises an error when it is read: a rule that reads it has a bug.
     """
 
     __slots__ = ("coefficients", "constant")
@@ -117,7 +117,7 @@ def convolve_self(u, k: int, start: int = 0) -> Coefficient:
 
 
 def instantiate(x: Coefficient, aval: Any) -> Any:
-    """`x`, with a structural zero turned into an array of zeros of the type `aval`."""
+    """Convert `x` to the shape of the type `aval`: a structural zero becomes an array of zeros."""
     if x is None:
         # Unlike `jnp.zeros`, this keeps the sharding, inside `shard_map` too.
         return zeros_like_aval(aval)
@@ -126,13 +126,13 @@ def instantiate(x: Coefficient, aval: Any) -> Any:
     return x
 
 
-def cast(x: Any, dtype: Any) -> Any:
-    """`x` in another dtype; a weakly typed array that has it already stays weakly typed."""
+def cast(x: Array, dtype: DTypeLike) -> Array:
+    """Convert `x` to a dtype; a weakly typed array of that dtype stays weakly typed."""
     return x if x.dtype == dtype else x.astype(dtype)
 
 
 def typed(factor: int | float, x: Any) -> Any:
-    """The Python number `factor` as a scalar that leaves dtype and weak type of `x` as they are.
+    """Convert a Python number to a scalar that preserves the dtype and weak type of `x`.
 
     A NumPy scalar becomes a literal of the jaxpr, not an equation.
     """

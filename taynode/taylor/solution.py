@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jax.extend.core import ClosedJaxpr
+from jaxtyping import ArrayLike, PyTree
 
+from .._types import Args, Arrays, RealScalarLike, VectorField, Y
 from . import rules as rules
 from .expansion import Expansion
 from .program import is_inexact, Program
@@ -15,14 +17,14 @@ from .series import cast, Coefficient, divide, instantiate, scale
 
 
 def solution_derivatives(
-    vector_field: Callable[[Any, Any, Any], Any], t: Any, y: Any, args: Any = None, *, order: int
-) -> list[Any]:
+    vector_field: VectorField, t: ArrayLike, y: Arrays, args: Args = None, *, order: int
+) -> list[Arrays]:
     r"""Time derivatives of the solution of dy/dt = f(t, y, args) through the point `(t, y)`.
 
     The vector field is evaluated once per order: K derivatives contain each product with a matrix
     of parameters exactly K times. (A product of two arrays that both depend on time costs k + 1
     products at order k, and a `while` loop computes its lower orders again.) Time is part of the
-    expansion, so these are total derivatives, df/dt included.
+    expansion, so these are total derivatives, which include df/dt.
 
     The derivatives honor `jax.custom_jvp`. A `jax.custom_vjp` function keeps its rule for dy/dt
     itself; its higher derivatives are those of its body. A function under `jax.checkpoint` is
@@ -33,14 +35,14 @@ def solution_derivatives(
     - `vector_field`: a function `f(t, y, args)`, as for `diffrax.ODETerm`.
     - `t`: the time, a real scalar.
     - `y`: the state, any pytree of floating-point or complex arrays.
-    - `args`: passed to the vector field, any pytree. The result can be differentiated with respect
-        to it, and to whatever else the vector field closes over.
-    - `order`: how many derivatives, K; a Python integer, at least 1.
+    - `args`: any pytree, passed to the vector field. The result can be differentiated with respect
+        to it, and to anything that the vector field closes over.
+    - `order`: the number K of derivatives; a Python integer, at least 1.
 
     **Returns:**
 
     The list `[dy/dt, ..., d^K y/dt^K]` of pytrees like `y`, without factorials. The first is
-    `vector_field(t, y, args)` itself, so a caller need not evaluate that again.
+    `vector_field(t, y, args)`.
     """
     rates = _rates(vector_field, t, y, args, order)
     return [
@@ -50,8 +52,8 @@ def solution_derivatives(
 
 
 def taylor_coefficients(
-    vector_field: Callable[[Any, Any, Any], Any], t: Any, y: Any, args: Any = None, *, order: int
-) -> list[Any]:
+    vector_field: VectorField, t: ArrayLike, y: Arrays, args: Args = None, *, order: int
+) -> list[Arrays]:
     """Taylor coefficients of the solution of dy/dt = f(t, y, args) through the point `(t, y)`.
 
     **Arguments:** as for `solution_derivatives`.
@@ -69,24 +71,24 @@ def taylor_coefficients(
 
 
 def derivative_of_part(
-    vector_field: Callable[[Any, Any, Any], Any],
-    t: Any,
-    y: Any,
-    args: Any,
+    vector_field: VectorField,
+    t: RealScalarLike,
+    y: Y,
+    args: Args,
     *,
     order: int,
-    where: Callable[[Any], Any],
-) -> tuple[Any, Any]:
+    where: Callable[[Y], Arrays],
+) -> tuple[Y, Arrays]:
     """Return dy/dt of the whole state, and `where` of its derivative of this order.
 
-    Above the first order, only what this part of the state depends on is computed.
+    Above the first order, only this part of the state and its dependencies are computed.
     """
     rates = _rates(vector_field, t, y, args, order, where)
     part = where(rates[-1])
     return rates[0], jtu.tree_map(lambda x: scale(x, math.factorial(order - 1)), part)
 
 
-def _rates(vector_field, t, y, args, order, where=None) -> list[Any]:
+def _rates(vector_field, t, y, args, order, where=None) -> list[Arrays]:
     """Return the coefficients 0..order - 1 of the vector field along the solution.
 
     With `where`, leaves on which this part of the state does not depend are zero above order 0.
@@ -110,8 +112,8 @@ def _rates(vector_field, t, y, args, order, where=None) -> list[Any]:
     )
     _check_like_state(y, out_shape)
 
-    charged = range(len(leaves)) if where is None else _leaves_of(where, y)
-    expansion = Expansion(_program_of(closed, charged))
+    wanted = range(len(leaves)) if where is None else _leaves_of(where, y)
+    expansion = Expansion(_program_of(closed, wanted))
     avals = [jax.typeof(leaf) for leaf in leaves]
     inputs: list[Coefficient] = [t, *leaves]
     rates = []
@@ -130,7 +132,7 @@ def _rates(vector_field, t, y, args, order, where=None) -> list[Any]:
     ]
 
 
-def _leaves_of(where: Callable[[Any], Any], y: Any) -> list[int]:
+def _leaves_of(where: Callable[[Y], Arrays], y: Y) -> list[int]:
     """Return the positions of the leaves of `y` that `where` reads."""
     closed = jax.make_jaxpr(lambda y: jtu.tree_leaves(where(y)))(y)
     used = {id(v) for eqn in closed.jaxpr.eqns for v in eqn.invars}
@@ -138,12 +140,12 @@ def _leaves_of(where: Callable[[Any], Any], y: Any) -> list[int]:
     return [i for i, v in enumerate(closed.jaxpr.invars) if id(v) in used]
 
 
-def _program_of(closed: Any, charged: Iterable[int]) -> Program:
-    """Return the vector field with those outputs expanded on which the charged leaves depend.
+def _program_of(closed: ClosedJaxpr, wanted: Iterable[int]) -> Program:
+    """Return the vector field with those outputs expanded on which the wanted leaves depend.
 
     A leaf at one order depends on all leaves that the vector field reads for it at the order below.
     """
-    expand = set(charged)
+    expand = set(wanted)
     while True:
         program = Program(closed, [True] * len(closed.in_avals), expand=sorted(expand))
         _, *leaves = program.expanded_inputs
@@ -158,7 +160,7 @@ def _check_order(order: int) -> None:
         raise ValueError(f"`order` must be a Python integer of at least 1, got {order!r}.")
 
 
-def _check_like_state(y: Any, out: Any) -> None:
+def _check_like_state(y: PyTree, out: PyTree) -> None:
     if jtu.tree_structure(out) != jtu.tree_structure(y):
         raise ValueError(
             "`vector_field` must return a pytree like `y`: expected "

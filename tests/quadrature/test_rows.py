@@ -125,7 +125,7 @@ def test_an_event_that_moves_with_an_argument_of_one_row():
 
 @pytest.mark.parametrize("value", [SPEEDS[:2, None], jnp.zeros(()), {"a": SPEEDS, "b": Y0[:2]}])
 def test_a_wrong_number_of_rows_is_refused(value):
-    with pytest.raises(ValueError, match=r"`args.*PerRow.*3 rows of `y0`; got shape"):
+    with pytest.raises(ValueError, match=r"`args.*PerRow.*3 rows of `y0`, got shape"):
         kinetic(tn.PerRow(value))
 
 

@@ -83,7 +83,7 @@ def test_regularizer_that_is_none(regularizer, message):
 
 @pytest.mark.parametrize("quadrature", [tn.Augmented, tn.Sampled, 3, None])
 def test_quadrature_that_is_none(quadrature):
-    with pytest.raises(TypeError, match="`quadrature` must be one such as") as error:
+    with pytest.raises(TypeError, match="`quadrature` must be a quadrature such as") as error:
         solve(regularizer=SPEED, quadrature=quadrature)
     assert ("Did you forget the parentheses?" in str(error.value)) == isinstance(quadrature, type)
 

@@ -115,7 +115,7 @@ def test_going_on_from_a_state(quadrature):
     assert sol.stats["nfe"] == 6 * sol.stats["num_steps"] + int(first.made_jump)
     if quadrature == "augmented":
         for refused in ("augmented", "backward"):
-            message = "`solver_state` belongs to the plain system, and `(Augmented|Backward)"
+            message = "`solver_state` must be `None` with `quadrature=(Augmented|Backward)"
             with pytest.raises(ValueError, match=message):
                 go_on(tn, first, **options_of(refused))
     else:

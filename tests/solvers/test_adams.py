@@ -307,7 +307,7 @@ def test_misuse_is_told():
         dfx.diffeqsolve(term, Adams(), 0.0, 1.0, 0.1, y0, stepsize_controller=AdamsController(pid))
     with pytest.raises(ValueError, match="from 1 to 12, got 13"):
         Adams(max_order=13)
-    with pytest.raises(ValueError, match="with the solver `Adams` alone"):
+    with pytest.raises(ValueError, match=r"works only with `solver=Adams\(\)`"):
         dfx.diffeqsolve(
             term, dfx.Tsit5(), 0.0, 1.0, 0.1, y0, stepsize_controller=AdamsController(pid)
         )

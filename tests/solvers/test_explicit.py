@@ -11,7 +11,7 @@ import scipy.integrate
 
 import taynode as tn
 from taynode.solvers.continuous import continuous_weights, stage_matrix
-from taynode.solvers.trees import density, elementary_weights, trees, violation
+from taynode.solvers.trees import density, elementary_weights, trees
 
 
 # (solver, order, order of the embedded method, order of the dense output)
@@ -57,6 +57,11 @@ def test_number_of_rooted_trees():
 
 def test_densities_of_the_trees_of_order_four():
     assert sorted(density(tree) for tree in trees(4)) == [4, 8, 12, 24]
+
+
+def violation(order, a, b):
+    """The largest defect among the conditions of exactly this order."""
+    return max(abs(b @ elementary_weights(tree, a) - 1 / density(tree)) for tree in trees(order))
 
 
 @each_solver

@@ -43,7 +43,7 @@ def test_rule_of_a_function_that_closes_over_something_moving():
     def fun(x):
         return tn.register_rule(lambda y: x * jnp.exp(y), exp_rule)(x)
 
-    with pytest.raises(ValueError, match="Pass it as an argument"):
+    with pytest.raises(ValueError, match="Pass this array as an argument"):
         tn.jet(fun, (0.5,), ([1.0],))
 
 
@@ -197,7 +197,7 @@ def test_factorials_beyond_low_precision(dtype, order):
 def test_complex_rate_of_a_real_state_was_made_real():
     with pytest.raises(TypeError, match="Make that part of `y` complex"):
         tn.solution_derivatives(lambda t, y, args: y.astype(complex), 0.0, X, order=2)
-    with pytest.raises(TypeError, match="for an argument of float64"):
+    with pytest.raises(TypeError, match="got complex128 for float64"):
         tn.jet(jnp.sin, (X,), ([X.astype(complex)],))
     with pytest.raises(ValueError, match="real scalar"):
         tn.solution_derivatives(lambda t, y, args: y, 1j, X, order=2)

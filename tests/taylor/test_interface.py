@@ -72,7 +72,7 @@ def test_jet_of_order_zero():
     [
         ((X,), (TERMS, TERMS), "entry for each argument"),
         ((X, X), (TERMS, TERMS[:2]), "one length"),
-        ((X,), ([jnp.ones(2)],), "shapes of its arguments"),
+        ((X,), ([jnp.ones(2)],), "shapes of `primals`"),
         (({"a": X},), ([{"b": X}],), "pytree"),
     ],
 )

@@ -3,8 +3,8 @@
 In the forward pass each order continues from the values that the lower orders recorded, so the body
 is evaluated once per order. The records must not become residuals of the reverse pass, or the
 checkpoint would save nothing. Coefficient k is therefore differentiated as a function of the
-coefficients of the inputs alone: one that computes the orders 0..k of the body from them. This
-function is checkpointed, with the policy and the `prevent_cse` of the original.
+coefficients of the inputs alone, which computes the orders 0..k of the body. This function is
+checkpointed, with the policy and the `prevent_cse` of the original.
 
 The reverse pass then stores the coefficients of the inputs only. For K orders it evaluates the body
 K (K + 1) / 2 times. Values that the policy saves are saved by each order that depends on them; XLA
@@ -12,18 +12,20 @@ merges the copies.
 """
 
 import functools as ft
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import primitives as p
 
-from ..expansion import Expansion
+from ..expansion import Expansion, Record
 from ..program import Equation, is_inexact, Program
 from ..registry import rule_for
-from ..series import Series
+from ..series import Coefficient, Series
 
 
 def _activity(equation: Equation) -> list[bool]:
@@ -69,14 +71,16 @@ def _any(prevent_cse: bool | tuple[bool, ...]) -> bool:
     return prevent_cse if isinstance(prevent_cse, bool) else any(prevent_cse)
 
 
-def _advance(program: Program, coefficients: Any, records: Any) -> tuple[list[Any], Any]:
+def _advance(
+    program: Program, coefficients: list[list[Any]], records: list[Record]
+) -> tuple[list[Array | None], Record]:
     """Compute the next order from the records of all lower orders."""
     expansion = Expansion.restore(program, records, _shared(program, coefficients))
     values = [None if x is None else jnp.asarray(x) for x in expansion.advance()]
     return values, expansion.record()
 
 
-def _from_inputs(program: Program, order: int, coefficients: Any) -> list[Any]:
+def _from_inputs(program: Program, order: int, coefficients: list[list[Any]]) -> list[Coefficient]:
     """Compute the orders 0..order, and return the last."""
     expansion = Expansion(program, _shared(program, coefficients))
     for _ in range(order):
@@ -84,7 +88,7 @@ def _from_inputs(program: Program, order: int, coefficients: Any) -> list[Any]:
     return expansion.advance()
 
 
-def _shared(program: Program, coefficients: Any) -> dict[int, Series]:
+def _shared(program: Program, coefficients: list[list[Any]]) -> dict[int, Series]:
     series = [
         Series(u, constant=not expanded)
         for u, expanded in zip(coefficients, program.expanded_inputs, strict=True)
@@ -92,7 +96,9 @@ def _shared(program: Program, coefficients: Any) -> dict[int, Series]:
     return dict(zip(program.inputs, series, strict=True))
 
 
-def _differentiable_from_inputs(advance: Any, from_inputs: Any, **options: Any) -> Any:
+def _differentiable_from_inputs(
+    advance: Callable, from_inputs: Callable, **options: Any
+) -> Callable:
     """Return `advance(coefficients, records)` with the derivative of `from_inputs(coefficients)`.
 
     The records are constants for this derivative. `options` are those of `jax.checkpoint`.
@@ -133,9 +139,9 @@ def _is_nonzero(tangent: Any) -> bool:
     return not isinstance(tangent, SymbolicZero) and tangent.dtype != jax.dtypes.float0
 
 
-def _inexact(values: list[Any]) -> list[Any]:
-    values = [jnp.asarray(x) for x in values if x is not None]
-    return [x for x in values if is_inexact(x)]
+def _inexact(values: list[Coefficient]) -> list[Array]:
+    arrays = [jnp.asarray(x) for x in values if x is not None]
+    return [x for x in arrays if is_inexact(x)]
 
 
 def _zero(x: Any) -> SymbolicZero:

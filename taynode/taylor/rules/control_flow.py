@@ -3,8 +3,8 @@
 - `cond` and `switch`: one conditional per order. The records of a branch are outputs of this
   conditional and inputs of the next one, as in JAX's reverse mode.
 - `scan`: one scan per order, over the stacked records of the lower orders. They take as much memory
-  as the reverse pass of the scan needs anyway. Nothing is computed twice, and what does not change
-  from one iteration to the next is computed once, outside.
+  as the reverse pass of the scan needs anyway. Nothing is computed twice, and values that no
+  iteration changes are computed once, outside of the scan.
 - `while`: the number of iterations is not known while tracing, so no records can be stored. Order k
   runs the loop with all orders up to k. K derivatives evaluate the body K (K + 1) / 2 times.
 """
