@@ -3,6 +3,7 @@
 import diffrax as dfx
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._types import VectorField
@@ -10,7 +11,7 @@ from .solve import Solve
 from .vector_fields import glorot_dense, TimeMLP
 
 
-Points = Float[Array, "num 1"]
+Points = Float[Array | np.ndarray, "num 1"]
 
 
 class ToyFlow(eqx.Module):

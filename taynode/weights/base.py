@@ -2,16 +2,16 @@
 
 import abc
 import dataclasses
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import equinox as eqx
-from jaxtyping import Array, Float, Real
+from jaxtyping import Array, ArrayLike, Float, Real
 
 from .._types import RealScalarLike
 
 
 State = TypeVar("State")
-Measurement = Real[Array, "..."] | float | int
+Measurement: TypeAlias = Real[ArrayLike, "..."]
 
 
 @dataclasses.dataclass(frozen=True)

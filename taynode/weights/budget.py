@@ -106,6 +106,7 @@ class Budget(AbstractWeight[BudgetState]):
             raise ValueError(f"`nfe` must be positive, got {self.nfe}.")
 
     def init(self) -> BudgetState:
+        """The state before training."""
         number = lambda value: jnp.array(value, float)
         flag = lambda: jnp.array(False)
         return BudgetState(
@@ -126,6 +127,7 @@ class Budget(AbstractWeight[BudgetState]):
         )
 
     def __call__(self, state: BudgetState) -> Float[Array, ""]:
+        """The present weight."""
         weight = jnp.where(state.is_active, jnp.exp(state.log_weight), jnp.zeros(()))
         return jax.lax.stop_gradient(weight)
 
@@ -137,6 +139,7 @@ class Budget(AbstractWeight[BudgetState]):
         loss: RealScalarLike | None = None,
         penalty: RealScalarLike | None = None,
     ) -> BudgetState:
+        """The state after a step of training; see `AbstractWeight.update`."""
         nfe, loss, penalty = jax.lax.stop_gradient((nfe, loss, penalty))
         window = state.window.add(nfe, loss, penalty)
         state = state._replace(window=window, spread=state.spread.add(loss))
@@ -175,6 +178,7 @@ class Budget(AbstractWeight[BudgetState]):
         return FIRST_SHARE * state.spread.value / jnp.where(penalty > 0, penalty, 1.0)
 
     def status(self, state: BudgetState) -> Status:
+        """What the weight is doing."""
         state = jax.device_get(state)
         if not math.isfinite(state.nfe):
             name = "unmeasured"

@@ -18,9 +18,11 @@ class Constant(AbstractWeight[tuple[()]]):
     value: float
 
     def init(self) -> tuple[()]:
+        """The state before training."""
         return ()
 
     def __call__(self, state: tuple[()]) -> Float[Array, ""]:
+        """The present weight."""
         del state
         return jnp.asarray(self.value, float)
 
@@ -32,10 +34,12 @@ class Constant(AbstractWeight[tuple[()]]):
         loss: RealScalarLike | None = None,
         penalty: RealScalarLike | None = None,
     ) -> tuple[()]:
+        """The state after a step of training; see `AbstractWeight.update`."""
         del nfe, loss, penalty
         return state
 
     def status(self, state: tuple[()]) -> Status:
+        """What the weight is doing."""
         del state
         return Status("fixed", f"The weight is {self.value:g} throughout.")
 
@@ -46,9 +50,11 @@ class Scheduled(AbstractWeight[Int[Array, ""]]):
     schedule: Schedule
 
     def init(self) -> Int[Array, ""]:
+        """The state before training."""
         return jnp.array(0)
 
     def __call__(self, state: Int[Array, ""]) -> Float[Array, ""]:
+        """The present weight."""
         return jnp.asarray(self.schedule(state), float)
 
     def update(
@@ -59,10 +65,12 @@ class Scheduled(AbstractWeight[Int[Array, ""]]):
         loss: RealScalarLike | None = None,
         penalty: RealScalarLike | None = None,
     ) -> Int[Array, ""]:
+        """The state after a step of training; see `AbstractWeight.update`."""
         del nfe, loss, penalty
         return state + 1
 
     def status(self, state: Int[Array, ""]) -> Status:
+        """What the weight is doing."""
         value = float(self(state))
         return Status("fixed", f"The weight follows its schedule: {value:g} at step {int(state)}.")
 
