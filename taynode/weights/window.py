@@ -11,7 +11,7 @@ from .base import Measurement
 # Steps between two adjustments: the training must be able to respond to the last one. The interval
 # grows with the number of steps, because the length of a run is not known: a run of ten times as
 # many steps also responds more slowly, and what matters late in it lasts longer.
-FEWEST_STEPS = 16
+FEWEST_STEPS = 10
 SHARE_OF_STEPS = 1 / 32
 
 

@@ -1,0 +1,214 @@
+"""The control loop by which a weight follows measurements."""
+
+import abc
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from .._types import RealScalarLike
+from .base import AbstractWeight, Measurement
+from .window import Spread, Window
+
+
+# The logarithm of the weight changes by INTEGRAL times the relative error, and by DAMPING times the
+# change of that error. Without damping the loop oscillates.
+INTEGRAL, DAMPING = 2.3, 4.6
+LARGEST_ERROR = 0.7
+# Both are multiplied by a gain, which falls whenever the error changes its sign, and rises while it
+# does not: how strongly evaluations respond differs by more than a decade between tasks.
+LEAST_GAIN, FALLING_GAIN, RISING_GAIN = 1 / 32, 0.5, 1.2
+# Evaluations come in steps of the solver: smaller errors are left alone.
+DEAD_BAND = 0.02
+# The first weight makes the penalty this share of the loss' spread.
+FIRST_SHARE = 0.01
+# The weight is 0 below e^-12 of the first one.
+RANGE_BELOW = 12.0
+# The evaluations respond if they fall by this factor before the weight has risen by three decades,
+# in no fewer adjustments than that.
+RESPONSE, FEWEST_ADJUSTMENTS, MOST_HOLDS = 0.95, 8, 8
+# Each measurement moves their smooth course by this share, so that noise is no response.
+SMOOTHING = 0.3
+PATIENCE = 3 * math.log(10)
+# A weight that was held is released if the evaluations rise by this factor.
+RELEASE = 1.1
+
+
+class ControlState(NamedTuple):
+    """The state of a weight that follows measurements.
+
+    - `window`: measurements since the last adjustment.
+    - `spread`: of the loss.
+    - `log_weight`: the logarithm of the weight, if it is not 0.
+    - `log_first`: the logarithm of the first weight that was not 0.
+    - `is_active`: whether the weight is not 0.
+    - `was_active`: whether it ever was.
+    - `error`: the relative error of the last adjustment.
+    - `gain`: how strongly the weight follows errors, at most 1.
+    - `nfe`, `least_nfe`: the last evaluations, and the least since the weight was first active.
+    - `course`: the smooth course of the evaluations.
+    - `falling_from`: the evaluations from which a response is awaited.
+    - `fell_at`: the logarithm of the weight at which the evaluations last fell.
+    - `waited`: adjustments since the evaluations last fell.
+    - `num_holds`: how often the weight was held since the evaluations last fell.
+    - `has_responded`: whether they ever fell.
+    - `is_held`: whether the weight is held because the evaluations do not respond.
+    """
+
+    window: Window
+    spread: Spread
+    log_weight: Float[Array, ""]
+    log_first: Float[Array, ""]
+    is_active: Bool[Array, ""]
+    was_active: Bool[Array, ""]
+    error: Float[Array, ""]
+    gain: Float[Array, ""]
+    nfe: Float[Array, ""]
+    least_nfe: Float[Array, ""]
+    course: Float[Array, ""]
+    falling_from: Float[Array, ""]
+    fell_at: Float[Array, ""]
+    waited: Int[Array, ""]
+    num_holds: Int[Array, ""]
+    has_responded: Bool[Array, ""]
+    is_held: Bool[Array, ""]
+
+
+class AbstractControlled(AbstractWeight[ControlState]):
+    """A weight that rises while an error is positive, and falls while it is negative.
+
+    The weight is 0 until the error is first positive, and 0 again where a much smaller weight would
+    do. If the evaluations do not fall while the weight rises by three decades, the weight goes back
+    to where they last fell and is held there.
+    """
+
+    @abc.abstractmethod
+    def error(self, window: Window) -> Float[Array, ""]:
+        """The error by the measurements of a window; NaN if they are missing."""
+
+    def init(self) -> ControlState:
+        """The state before training."""
+        number = lambda value: jnp.array(value, float)
+        flag = lambda: jnp.array(False)
+        return ControlState(
+            window=Window.first(),
+            spread=Spread.empty(),
+            log_weight=number(0.0),
+            log_first=number(0.0),
+            is_active=flag(),
+            was_active=flag(),
+            error=number(0.0),
+            gain=number(1.0),
+            nfe=number(math.nan),
+            least_nfe=number(math.inf),
+            course=number(0.0),
+            falling_from=number(0.0),
+            fell_at=number(0.0),
+            waited=jnp.array(0),
+            num_holds=jnp.array(0),
+            has_responded=flag(),
+            is_held=flag(),
+        )
+
+    def __call__(self, state: ControlState) -> Float[Array, ""]:
+        """The present weight."""
+        weight = jnp.where(state.is_active, jnp.exp(state.log_weight), jnp.zeros(()))
+        return jax.lax.stop_gradient(weight)
+
+    def update(
+        self,
+        state: ControlState,
+        *,
+        nfe: Measurement | None = None,
+        loss: RealScalarLike | None = None,
+        penalty: RealScalarLike | None = None,
+    ) -> ControlState:
+        """The state after a step of training; see `AbstractWeight.update`."""
+        nfe, loss, penalty = jax.lax.stop_gradient((nfe, loss, penalty))
+        window = state.window.add(nfe, loss, penalty)
+        state = state._replace(window=window, spread=state.spread.add(loss))
+        error = jnp.clip(self.error(window), -LARGEST_ERROR, LARGEST_ERROR)
+        is_ready = window.is_due & jnp.isfinite(error)
+        adjusted = _adjust(state, error)
+        return jax.tree.map(lambda new, old: jnp.where(is_ready, new, old), adjusted, state)
+
+
+def _adjust(state: ControlState, error: Float[Array, ""]) -> ControlState:
+    """The state after an adjustment of the weight by the measurements of a window."""
+    begins = ~state.is_active & (error >= 0)
+    gain = _next_gain(state.gain, state.error, error)
+    change = INTEGRAL * jnp.where(jnp.abs(error) < DEAD_BAND, jnp.zeros_like(error), error)
+    change = gain * (change + DAMPING * (error - state.error))
+    first = jnp.where(state.was_active, state.log_first, jnp.log(_first(state)))
+    again = jnp.where(state.was_active, first - RANGE_BELOW + 1, first)
+    log_weight = jnp.where(begins, again, state.log_weight + change)
+    is_active = (state.is_active | begins) & (log_weight > first - RANGE_BELOW)
+    state = state._replace(
+        window=state.window.next(),
+        log_first=jnp.where(begins, first, state.log_first),
+        is_active=is_active,
+        was_active=state.was_active | begins,
+        error=error,
+        gain=jnp.where(begins, jnp.ones_like(gain), gain),
+        nfe=jnp.where(state.window.nfe.count > 0, state.window.nfe.value, state.nfe),
+    )
+    return _with_patience(state, log_weight, begins)
+
+
+def _first(state: ControlState) -> Float[Array, ""]:
+    """The weight with which regularization begins."""
+    penalty = state.window.penalty.value
+    return FIRST_SHARE * state.spread.value / jnp.where(penalty > 0, penalty, 1.0)
+
+
+def _next_gain(
+    gain: Float[Array, ""], before: Float[Array, ""], now: Float[Array, ""]
+) -> Float[Array, ""]:
+    rising = jnp.where(jnp.abs(now) < DEAD_BAND, 1.0, RISING_GAIN)
+    factor = jnp.where(before * now < 0, FALLING_GAIN, rising)
+    return jnp.clip(gain * factor, LEAST_GAIN, 1.0)
+
+
+def _with_patience(
+    state: ControlState, log_weight: Float[Array, ""], begins: Bool[Array, ""]
+) -> ControlState:
+    """Take a new weight, unless it has risen by three decades and the evaluations did not fall.
+
+    Then the weight goes back to where the evaluations last fell, and is held there.
+    """
+    nfe = state.nfe
+    course = jnp.where(begins, nfe, state.course + SMOOTHING * (nfe - state.course))
+    # Training makes evaluations rise by itself, so a response is a fall from the largest since.
+    falling_from = jnp.maximum(state.falling_from, course)
+    fell = state.is_active & ~begins & (course < RESPONSE * falling_from)
+    restart = begins | fell | (log_weight < state.fell_at)
+    fell_at = jnp.where(restart, log_weight, state.fell_at)
+    falling_from = jnp.where(restart, course, falling_from)
+    waited = jnp.where(restart, 0, state.waited + 1)
+    # Each time, it takes longer until a larger weight is tried again.
+    has_waited = waited >= FEWEST_ADJUSTMENTS * 2**state.num_holds
+    is_positive = state.error > 0
+    is_lost = (
+        ~state.is_held
+        & is_positive
+        & (log_weight - fell_at > PATIENCE)
+        & (waited >= FEWEST_ADJUSTMENTS)
+    )
+    is_kept = state.is_held & is_positive & ~has_waited & (course < RELEASE * falling_from)
+    is_held = is_lost | is_kept
+    # A hold and a new attempt both begin to wait anew.
+    changes = is_held != state.is_held
+    least = jnp.where(state.is_active, jnp.minimum(state.least_nfe, nfe), state.least_nfe)
+    return state._replace(
+        log_weight=jnp.where(is_held, jnp.where(is_lost, fell_at, state.log_weight), log_weight),
+        is_held=is_held,
+        least_nfe=least,
+        course=course,
+        falling_from=jnp.where(changes & ~is_held, course, falling_from),
+        fell_at=jnp.where(changes & ~is_held, log_weight, fell_at),
+        waited=jnp.where(changes, 0, waited),
+        num_holds=jnp.where(fell | begins, 0, jnp.minimum(state.num_holds + is_lost, MOST_HOLDS)),
+        has_responded=state.has_responded | fell,
+    )
