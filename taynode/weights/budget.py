@@ -47,7 +47,7 @@ class Budget(AbstractControlled):
         joint solve of a batch.
     """
 
-    nfe: float
+    nfe: float | int
 
     def __check_init__(self):
         if not self.nfe > 0:

@@ -209,6 +209,10 @@ def _with_patience(
         falling_from=jnp.where(changes & ~is_held, course, falling_from),
         fell_at=jnp.where(changes & ~is_held, log_weight, fell_at),
         waited=jnp.where(changes, 0, waited),
-        num_holds=jnp.where(fell | begins, 0, jnp.minimum(state.num_holds + is_lost, MOST_HOLDS)),
+        num_holds=jnp.where(
+            fell | begins,
+            0,
+            jnp.where(is_lost, jnp.minimum(state.num_holds + 1, MOST_HOLDS), state.num_holds),
+        ),
         has_responded=state.has_responded | fell,
     )

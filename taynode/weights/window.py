@@ -11,8 +11,7 @@ from .base import Measurement
 # Steps between two adjustments: the training must be able to respond to the last one. The interval
 # grows with the number of steps, because the length of a run is not known: a run of ten times as
 # many steps also responds more slowly, and what matters late in it lasts longer.
-FEWEST_STEPS = 10
-SHARE_OF_STEPS = 1 / 32
+FEWEST_STEPS, STEPS_PER_INTERVAL = 10, 32
 
 
 class Mean(NamedTuple):
@@ -33,12 +32,12 @@ class Mean(NamedTuple):
         value = jnp.mean(jnp.asarray(values, self.total.dtype))
         known = jnp.isfinite(value)
         total = self.total + jnp.where(known, value, jnp.zeros_like(value))
-        return Mean(total, self.count + known)
+        return Mean(total, self.count + known.astype(self.count.dtype))
 
     @property
     def value(self) -> Float[Array, ""]:
         """The mean; zero if there was no measurement."""
-        return self.total / jnp.maximum(self.count, 1)
+        return self.total / _as_divisor(self.count, self.total)
 
 
 class Spread(NamedTuple):
@@ -59,15 +58,15 @@ class Spread(NamedTuple):
             return self
         value = jnp.asarray(value, self.mean.dtype)
         known = jnp.isfinite(value)
-        count = self.count + known
+        count = self.count + known.astype(self.count.dtype)
         change = jnp.where(known, value - self.mean, jnp.zeros_like(value))
-        mean = self.mean + change / jnp.maximum(count, 1)
+        mean = self.mean + change / _as_divisor(count, change)
         return Spread(mean, self.squares + change * jnp.where(known, value - mean, 0.0), count)
 
     @property
     def value(self) -> Float[Array, ""]:
         """The standard deviation; 1 if fewer than two different numbers are known."""
-        deviation = jnp.sqrt(self.squares / jnp.maximum(self.count, 1))
+        deviation = jnp.sqrt(self.squares / _as_divisor(self.count, self.squares))
         return jnp.where(deviation > 0, deviation, jnp.ones_like(deviation))
 
 
@@ -104,10 +103,14 @@ class Window(NamedTuple):
 
     def next(self) -> "Window":
         """The empty window that follows."""
-        interval = jnp.maximum(FEWEST_STEPS, (self.step * SHARE_OF_STEPS).astype(self.due.dtype))
+        interval = jnp.maximum(FEWEST_STEPS, self.step // STEPS_PER_INTERVAL)
         return Window(self.step, self.step + interval, *_no_means())
 
 
 def _no_means() -> tuple[Mean, Mean, Mean]:
     # Each has arrays of its own: a buffer cannot be donated twice.
     return Mean.empty(), Mean.empty(), Mean.empty()
+
+
+def _as_divisor(count: Int[Array, ""], total: Float[Array, ""]) -> Float[Array, ""]:
+    return jnp.maximum(count, 1).astype(total.dtype)

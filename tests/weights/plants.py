@@ -1,0 +1,103 @@
+"""Trainings in miniature: evaluations and losses that respond to a weight by a formula.
+
+NFE = FLOOR + (NEED - FLOOR) / (1 + weight / scale)^exponent, with a lag, noise, rounding to whole
+steps of a solver, and a rise in the first part of training.
+"""
+
+import dataclasses
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+
+FLOOR, NEED = 14.0, 100.0
+
+
+class Plant(eqx.Module):
+    """Each field is a number, or an array over plants.
+
+    - `scale`: of the loss, and of the weight that halves (NEED - FLOOR) if `exponent` is 1.
+    - `exponent`: how strongly the evaluations respond.
+    - `dead_below`: the weight in units of `scale` below which they do not respond at all.
+    - `bump`: by how much they rise first.
+    - `lag`: steps until the response has nearly arrived.
+    - `noise`: of a measurement, relative.
+    - `quantum`: measurements are multiples of this.
+    - `drift`: share of NEED that is missing at the beginning of training.
+    - `every`: steps from measurement to measurement.
+    """
+
+    scale: jax.Array | float = 1.0
+    exponent: jax.Array | float = 0.3
+    dead_below: jax.Array | float = 0.0
+    bump: jax.Array | float = 0.0
+    lag: jax.Array | float = 4.0
+    noise: jax.Array | float = 0.0
+    quantum: jax.Array | float = 0.0
+    drift: jax.Array | float = 0.0
+    every: jax.Array | int = 1
+
+    def response(self, weight):
+        """How much of NEED - FLOOR is left, from 1 to 0."""
+        x = weight / self.scale
+        x = jnp.maximum(x - self.dead_below, 0.0) / (1.0 + self.dead_below)
+        return (1 + self.bump * x * jnp.exp(1 - x)) / (1 + x) ** self.exponent
+
+
+def product(**axes) -> Plant:
+    """All combinations of some fields, as one plant of arrays."""
+    rows = list(itertools.product(*axes.values()))
+    columns = [jnp.array(column) for column in zip(*rows, strict=True)]
+    fields = dict(zip(axes, columns, strict=True))
+    others = {
+        field.name: jnp.full(len(rows), field.default)
+        for field in dataclasses.fields(Plant)
+        if field.name not in fields
+    }
+    return Plant(**fields, **others)
+
+
+@eqx.filter_jit
+def train(weight, plant: Plant, num_steps: int, key=None, *, offset=0.0, spoil=None):
+    """Steps of training; the last state, and evaluations, weights and losses at each step.
+
+    `spoil(step, nfe, loss)` may change what is measured.
+    """
+
+    def step(carry, inputs):
+        state, inertia = carry
+        step_number, key = inputs
+        number = step_number.astype(float)
+        noise_key, loss_key = jr.split(key)
+        now = weight(state)
+        inertia = inertia + (jnp.log(now + 1e-9 * plant.scale) - inertia) / plant.lag
+        left = plant.response(jnp.exp(inertia))
+        need = NEED * jnp.minimum(1.0, 1 - plant.drift * (1 - number / (0.4 * num_steps)))
+        nfe = FLOOR + (need - FLOOR) * left
+        measured = nfe * (1 + plant.noise * jr.normal(noise_key))
+        rounded = jnp.round(measured / jnp.maximum(plant.quantum, 1e-9)) * plant.quantum
+        measured = jnp.where(plant.quantum > 0, rounded, measured)
+        measured = jnp.where(step_number % plant.every == 0, measured, jnp.nan)
+        course = 1 + 3 * jnp.exp(-number / (0.05 * num_steps)) + 0.02 * jr.normal(loss_key)
+        # Simple solutions cost loss.
+        loss = plant.scale * (course + 0.2 * (1 - left))
+        seen = loss + offset
+        if spoil is not None:
+            measured, seen = spoil(step_number, measured, seen)
+        state = weight.update(state, nfe=measured, loss=seen, penalty=left)
+        return (state, inertia), (nfe, now, loss)
+
+    keys = jr.split(jr.key(0) if key is None else key, num_steps)
+    first = weight.init(), jnp.log(1e-9 * plant.scale)
+    (state, _), course = jax.lax.scan(step, first, (jnp.arange(num_steps), keys))
+    return state, course
+
+
+def settled_at(values, target, tolerance=0.1):
+    """From which share of training on all values are within a tolerance of a target."""
+    outside = np.nonzero(np.abs(np.asarray(values) / target - 1) > tolerance)[0]
+    return (outside[-1] + 1) / len(values) if len(outside) else 0.0

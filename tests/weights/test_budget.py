@@ -1,0 +1,148 @@
+"""A budget on plants, and what must not disturb it."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from taynode.weights import Budget
+
+from .plants import FLOOR, NEED, Plant, product, settled_at, train
+
+
+BUDGET = Budget(50.0)
+
+
+def test_the_evaluations_settle_at_the_budget_whatever_the_scale_and_the_response():
+    plants = product(
+        scale=[1e-3, 1.0, 1e3],
+        exponent=[0.1, 0.3, 1.0],
+        lag=[4.0, 30.0],
+        noise=[0.0, 0.05],
+        quantum=[0.0, 4.0],
+        drift=[0.0, 0.6],
+        every=[1, 30],
+    )
+    keys = jr.split(jr.key(1), plants.scale.shape[0])
+    run = eqx.filter_vmap(lambda plant, key: train(BUDGET, plant, 3000, key))
+    _, (nfe, _, _) = run(plants, keys)
+    error = np.abs(np.asarray(nfe) / BUDGET.nfe - 1)
+    assert np.mean(error[:, -1] < 0.1) > 0.98
+    assert np.mean(error[:, -1] < 0.05) > 0.9
+    # Where the evaluations rise by themselves, they do so for 40 % of the steps.
+    steady = np.asarray(plants.drift) == 0
+    settled = np.array([settled_at(values, BUDGET.nfe) for values in nfe[steady]])
+    assert np.mean(settled < 0.5) > 0.95
+
+
+def test_a_dead_zone_of_two_decades_is_crossed():
+    state, (nfe, _, _) = train(BUDGET, Plant(dead_below=100.0, exponent=0.5), 3000)
+    assert nfe[-1] == pytest.approx(BUDGET.nfe, rel=0.1)
+    assert BUDGET.status(state).name in ("holding", "approaching")
+
+
+def test_evaluations_that_rise_before_they_fall():
+    _, (nfe, _, _) = train(BUDGET, Plant(bump=0.4, exponent=0.5), 3000)
+    assert settled_at(nfe, BUDGET.nfe) < 0.5
+
+
+def test_weight_is_zero_before_the_first_measurement():
+    state = BUDGET.init()
+    assert BUDGET(state) == 0
+    assert BUDGET.status(state).name == "unmeasured"
+
+
+def test_a_budget_above_need_leaves_the_weight_at_exactly_zero():
+    budget = Budget(1.1 * NEED)
+    state, (_, weights, _) = train(budget, Plant(), 300)
+    assert not np.any(weights)
+    assert budget.status(state).name == "inactive"
+
+
+def test_the_weight_becomes_zero_again_if_the_model_has_become_cheap():
+    def cheap_later(step, nfe, loss):
+        return jnp.where(step < 300, nfe, 20.0), loss
+
+    state, (_, weights, _) = train(BUDGET, Plant(), 3000, spoil=cheap_later)
+    assert weights[299] > 0
+    assert weights[-1] == 0
+    assert BUDGET.status(state).name == "inactive"
+
+
+def test_an_infeasible_budget_is_said_and_never_ends_in_nan():
+    budget = Budget(0.9 * FLOOR)
+    state, (nfe, weights, _) = train(budget, Plant(exponent=1.0), 3000)
+    status = budget.status(state)
+    assert status.name == "infeasible"
+    assert f"the least was {float(state.least_nfe):.4g}" in str(status)
+    assert np.all(np.isfinite(weights))
+    assert np.min(nfe) < 1.1 * FLOOR
+    # The floor is reached at a weight of about 100. Most steps are not far from there.
+    assert np.quantile(weights[1500:], 0.5) < 1e5
+
+
+def test_a_regularizer_without_effect_is_said():
+    state, (_, weights, _) = train(BUDGET, Plant(exponent=0.0), 3000)
+    assert BUDGET.status(state).name == "not responding"
+    assert np.median(weights[1500:]) < 1e3 * weights[weights > 0][0]
+
+
+def test_a_factor_of_the_loss_is_a_factor_of_the_weight():
+    weights = [train(BUDGET, Plant(scale=scale), 600)[1][1] for scale in (1.0, 1e4)]
+    np.testing.assert_allclose(weights[1], 1e4 * weights[0], rtol=1e-6)
+
+
+def test_a_constant_added_to_the_loss_changes_nothing():
+    weights = [train(BUDGET, Plant(), 600, offset=offset)[1][1] for offset in (0.0, -1e3)]
+    np.testing.assert_allclose(weights[1], weights[0], rtol=1e-6)
+
+
+def test_steps_that_failed_are_left_out():
+    def fail(step, nfe, loss):
+        bad = step % 7 == 3
+        return jnp.where(bad, jnp.nan, nfe), jnp.where(bad, jnp.inf, loss)
+
+    _, (nfe, weights, _) = train(BUDGET, Plant(), 3000, spoil=fail)
+    assert np.all(np.isfinite(weights))
+    assert nfe[-1] == pytest.approx(BUDGET.nfe, rel=0.1)
+
+
+def test_solves_that_hit_the_limit_of_steps_only_raise_the_weight():
+    def limited(step, nfe, loss):
+        return jnp.where(step % 20 == 0, 1e5, nfe), loss
+
+    _, (_, weights, _) = train(BUDGET, Plant(), 600, spoil=limited)
+    assert np.all(np.isfinite(weights))
+
+
+def test_without_measurements_the_weight_stays():
+    def silent(step, nfe, loss):
+        return jnp.where((step > 1000) & (step <= 1500), jnp.nan, nfe), loss
+
+    _, (nfe, weights, _) = train(BUDGET, Plant(), 3000, spoil=silent)
+    assert np.ptp(weights[1100:1500]) == 0
+    assert nfe[-1] == pytest.approx(BUDGET.nfe, rel=0.05)
+
+
+def test_the_mean_over_samples_counts():
+    states = [BUDGET.init(), BUDGET.init()]
+    for _ in range(20):
+        states = [
+            BUDGET.update(states[0], nfe=jnp.array([40.0, 80.0]), loss=1.0, penalty=2.0),
+            BUDGET.update(states[1], nfe=60, loss=1.0, penalty=2.0),
+        ]
+    assert all(map(np.array_equal, *map(jax.tree.leaves, states)))
+    assert BUDGET(states[0]) > 0
+
+
+def test_states_can_be_donated():
+    step = jax.jit(lambda state: BUDGET.update(state, nfe=60.0, loss=1.0), donate_argnums=0)
+    state = step(step(BUDGET.init()))
+    assert state.window.step == 2
+
+
+def test_a_budget_must_be_positive():
+    with pytest.raises(ValueError, match="`nfe` must be positive, got 0"):
+        Budget(0)
