@@ -6,7 +6,7 @@ Colors are names, such as `@g1` or `@g1:0.2`. The page replaces them by the colo
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, SupportsFloat, TypeAlias
 
 from .formats import fixed, is_number, number
 from .groups import Group
@@ -21,9 +21,9 @@ Figure: TypeAlias = dict[str, Any]
 Coordinates: TypeAlias = Sequence[float | None]
 
 
-def short(values: Iterable[float], digits: int = 4) -> list[float | None]:
+def short(values: Iterable[SupportsFloat], digits: int = 4) -> list[float | None]:
     """Numbers with few digits, which is more than a screen shows; `None` if not finite."""
-    return [float(f"{x:.{digits}g}") if math.isfinite(x) else None for x in values]
+    return [float(f"{x:.{digits}g}") if math.isfinite(x) else None for x in map(float, values)]
 
 
 def base_layout(x_title: str, y_title: str, **more: Any) -> Figure:

@@ -75,6 +75,7 @@ def test_cost_of_derivatives(tmp_path):
     assert nested["operations"][2] < nested["operations as written"][2]
 
 
+@pytest.mark.slow
 def test_figure_1_by_command(tmp_path, capsys):
     words = ["paper", "run", "fig1-toy", "--scale", "smoke", "--seeds", "1", "--json"]
     with pytest.raises(SystemExit) as stop:

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from taynode.lab import find_task
-from taynode.lab.cli import app, train
+from taynode.lab.cli import app, display
 from taynode.lab.config import RegularizerConfig, SolveConfig, to_dict
 from taynode.lab.report.command import reproduce
 
@@ -52,7 +52,9 @@ CONFIGS = {
 def test_command_line_reads_it_back(name, monkeypatch, tmp_path):
     config = toy(**CONFIGS[name])
     seen = []
-    monkeypatch.setattr(train, "run", lambda settings, *args, **kwargs: seen.append(settings) or {})
+    monkeypatch.setattr(
+        display, "run", lambda settings, *args, **kwargs: seen.append(settings) or {}
+    )
     program, *words = shlex.split(reproduce(to_dict(config)))
     assert program == "taynode"
     app(words, exit_on_error=False, print_error=False, result_action="return_value")

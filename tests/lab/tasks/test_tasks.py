@@ -119,6 +119,7 @@ def mnist():
         pytest.skip("MNIST is neither in TAYNODE_DATA nor in the cache")
 
 
+@pytest.mark.slow
 def test_mnist_at_initialization_is_that_of_the_paper(mnist):
     """Evaluations, K and R_2 of the untrained model, as measured with the released code."""
     task = find_task("mnist")
@@ -135,6 +136,7 @@ def test_mnist_at_initialization_is_that_of_the_paper(mnist):
     assert penalties["r2"] == pytest.approx(7.95e-3, rel=0.1)
 
 
+@pytest.mark.slow
 def test_flow_of_images_at_initialization_is_that_of_the_paper(mnist):
     """Nothing moves yet: a standard normal density of logits, and steps that grow tenfold."""
     task = find_task("mnist-flow")
