@@ -4,6 +4,7 @@ from . import (
     compat as compat,
     models as models,
     solvers as solvers,
+    weights as weights,
 )
 from .backward import backward_statistics as backward_statistics
 from .integration.diagnosis import diagnose as diagnose, Diagnosis as Diagnosis
@@ -35,6 +36,10 @@ from .taylor import (
     register_rule as register_rule,
     solution_derivatives as solution_derivatives,
     taylor_coefficients as taylor_coefficients,
+)
+from .weights import (
+    Budget as Budget,
+    LossBudget as LossBudget,
 )
 
 __version__: str

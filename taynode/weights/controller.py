@@ -19,7 +19,7 @@ INTEGRAL, DAMPING = 2.3, 4.6
 LARGEST_ERROR = 0.7
 # Both are multiplied by a gain, which falls whenever the error changes its sign, and rises while it
 # does not: how strongly evaluations respond differs by more than a decade between tasks.
-LEAST_GAIN, FALLING_GAIN, RISING_GAIN = 1 / 32, 0.5, 1.2
+LEAST_GAIN, MOST_GAIN, FALLING_GAIN, RISING_GAIN = 1 / 32, 4.0, 0.5, 1.2
 # Evaluations come in steps of the solver: smaller errors are left alone.
 DEAD_BAND = 0.02
 # The first weight makes the penalty this share of the loss' spread.
@@ -46,7 +46,7 @@ class ControlState(NamedTuple):
     - `is_active`: whether the weight is not 0.
     - `was_active`: whether it ever was.
     - `error`: the relative error of the last adjustment.
-    - `gain`: how strongly the weight follows errors, at most 1.
+    - `gain`: how strongly the weight follows errors.
     - `nfe`, `least_nfe`: the last evaluations, and the least since the weight was first active.
     - `course`: the smooth course of the evaluations.
     - `falling_from`: the evaluations from which a response is awaited.
@@ -168,7 +168,7 @@ def _next_gain(
 ) -> Float[Array, ""]:
     rising = jnp.where(jnp.abs(now) < DEAD_BAND, 1.0, RISING_GAIN)
     factor = jnp.where(before * now < 0, FALLING_GAIN, rising)
-    return jnp.clip(gain * factor, LEAST_GAIN, 1.0)
+    return jnp.clip(gain * factor, LEAST_GAIN, MOST_GAIN)
 
 
 def _with_patience(
