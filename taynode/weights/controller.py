@@ -17,8 +17,9 @@ from .window import Spread, Window
 # change of that error. Without damping the loop oscillates.
 INTEGRAL, DAMPING = 2.3, 4.6
 LARGEST_ERROR = 0.7
-# Both are multiplied by a gain, which falls whenever the error changes its sign, and rises while it
-# does not: how strongly evaluations respond differs by more than a decade between tasks.
+LARGEST_CHANGE = INTEGRAL * LARGEST_ERROR
+# A gain multiplies them. It falls if the loop oscillates and rises if it lags behind, because the
+# evaluations of one task respond ten times as strongly to a weight as those of another.
 LEAST_GAIN, MOST_GAIN, FALLING_GAIN, RISING_GAIN = 1 / 32, 4.0, 0.5, 1.2
 # Evaluations come in steps of the solver: smaller errors are left alone.
 DEAD_BAND = 0.02
@@ -30,7 +31,7 @@ RANGE_BELOW = 12.0
 # in no fewer adjustments than that.
 RESPONSE, FEWEST_ADJUSTMENTS, MOST_HOLDS = 0.95, 8, 8
 # Each measurement moves their smooth course by this share, so that noise is no response.
-SMOOTHING = 0.3
+SMOOTHING = 0.5
 PATIENCE = 3 * math.log(10)
 # A weight that was held is released if the evaluations rise by this factor.
 RELEASE = 1.1
@@ -46,6 +47,7 @@ class ControlState(NamedTuple):
     - `is_active`: whether the weight is not 0.
     - `was_active`: whether it ever was.
     - `error`: the relative error of the last adjustment.
+    - `change`: of the logarithm of the weight in the last adjustment.
     - `gain`: how strongly the weight follows errors.
     - `nfe`, `least_nfe`: the last evaluations, and the least since the weight was first active.
     - `course`: the smooth course of the evaluations.
@@ -64,6 +66,7 @@ class ControlState(NamedTuple):
     is_active: Bool[Array, ""]
     was_active: Bool[Array, ""]
     error: Float[Array, ""]
+    change: Float[Array, ""]
     gain: Float[Array, ""]
     nfe: Float[Array, ""]
     least_nfe: Float[Array, ""]
@@ -100,6 +103,7 @@ class AbstractControlled(AbstractWeight[ControlState]):
             is_active=flag(),
             was_active=flag(),
             error=number(0.0),
+            change=number(0.0),
             gain=number(1.0),
             nfe=number(math.nan),
             least_nfe=number(math.inf),
@@ -138,9 +142,11 @@ class AbstractControlled(AbstractWeight[ControlState]):
 def _adjust(state: ControlState, error: Float[Array, ""]) -> ControlState:
     """The state after an adjustment of the weight by the measurements of a window."""
     begins = ~state.is_active & (error >= 0)
-    gain = _next_gain(state.gain, state.error, error)
     change = INTEGRAL * jnp.where(jnp.abs(error) < DEAD_BAND, jnp.zeros_like(error), error)
-    change = gain * (change + DAMPING * (error - state.error))
+    change = jnp.maximum(state.gain, 1.0) * change + DAMPING * (error - state.error)
+    change = jnp.minimum(state.gain, 1.0) * change
+    change = jnp.clip(change, -LARGEST_CHANGE, LARGEST_CHANGE)
+    gain = _next_gain(state, error, change)
     first = jnp.where(state.was_active, state.log_first, jnp.log(_first(state)))
     again = jnp.where(state.was_active, first - RANGE_BELOW + 1, first)
     log_weight = jnp.where(begins, again, state.log_weight + change)
@@ -151,6 +157,7 @@ def _adjust(state: ControlState, error: Float[Array, ""]) -> ControlState:
         is_active=is_active,
         was_active=state.was_active | begins,
         error=error,
+        change=jnp.where(begins, jnp.zeros_like(change), change),
         gain=jnp.where(begins, jnp.ones_like(gain), gain),
         nfe=jnp.where(state.window.nfe.count > 0, state.window.nfe.value, state.nfe),
     )
@@ -164,11 +171,15 @@ def _first(state: ControlState) -> Float[Array, ""]:
 
 
 def _next_gain(
-    gain: Float[Array, ""], before: Float[Array, ""], now: Float[Array, ""]
+    state: ControlState, error: Float[Array, ""], change: Float[Array, ""]
 ) -> Float[Array, ""]:
-    rising = jnp.where(jnp.abs(now) < DEAD_BAND, 1.0, RISING_GAIN)
-    factor = jnp.where(before * now < 0, FALLING_GAIN, rising)
-    return jnp.clip(gain * factor, LEAST_GAIN, MOST_GAIN)
+    """The gain after an adjustment: smaller if the loop oscillates, larger if it lags behind."""
+    crosses = state.error * error < 0
+    # A large gain may oscillate on one side of the budget.
+    turns = (state.change * change < 0) & (state.gain > 1)
+    rising = jnp.where(jnp.abs(error) < DEAD_BAND, 1.0, RISING_GAIN)
+    factor = jnp.where(crosses | turns, FALLING_GAIN, rising)
+    return jnp.clip(state.gain * factor, LEAST_GAIN, MOST_GAIN)
 
 
 def _with_patience(
@@ -182,7 +193,7 @@ def _with_patience(
     course = jnp.where(begins, nfe, state.course + SMOOTHING * (nfe - state.course))
     # Training makes evaluations rise by itself, so a response is a fall from the largest since.
     falling_from = jnp.maximum(state.falling_from, course)
-    fell = state.is_active & ~begins & (course < RESPONSE * falling_from)
+    fell = state.is_active & ~state.is_held & ~begins & (course < RESPONSE * falling_from)
     restart = begins | fell | (log_weight < state.fell_at)
     fell_at = jnp.where(restart, log_weight, state.fell_at)
     falling_from = jnp.where(restart, course, falling_from)
@@ -190,12 +201,11 @@ def _with_patience(
     # Each time, it takes longer until a larger weight is tried again.
     has_waited = waited >= FEWEST_ADJUSTMENTS * 2**state.num_holds
     is_positive = state.error > 0
-    is_lost = (
-        ~state.is_held
-        & is_positive
-        & (log_weight - fell_at > PATIENCE)
-        & (waited >= FEWEST_ADJUSTMENTS)
-    )
+    # A second attempt goes twice as far.
+    most = fell_at + jnp.where(state.num_holds == 0, PATIENCE, 2 * PATIENCE)
+    log_weight = jnp.minimum(log_weight, most)
+    is_lost = ~state.is_held & is_positive & (log_weight == most)
+    is_lost = is_lost & (waited >= FEWEST_ADJUSTMENTS)
     is_kept = state.is_held & is_positive & ~has_waited & (course < RELEASE * falling_from)
     is_held = is_lost | is_kept
     # A hold and a new attempt both begin to wait anew.
@@ -207,7 +217,7 @@ def _with_patience(
         least_nfe=least,
         course=course,
         falling_from=jnp.where(changes & ~is_held, course, falling_from),
-        fell_at=jnp.where(changes & ~is_held, log_weight, fell_at),
+        fell_at=jnp.where(changes & ~is_held, state.log_weight, fell_at),
         waited=jnp.where(changes, 0, waited),
         num_holds=jnp.where(
             fell | begins,

@@ -79,8 +79,8 @@ def test_an_infeasible_budget_is_said_and_never_ends_in_nan():
     assert f"the least was {float(state.least_nfe):.4g}" in str(status)
     assert np.all(np.isfinite(weights))
     assert np.min(nfe) < 1.1 * FLOOR
-    # The floor is reached at a weight of about 100. Most steps are not far from there.
-    assert np.quantile(weights[1500:], 0.5) < 1e5
+    # A weight of 1000 is a percent above the floor. The time is spent within three decades of it.
+    assert np.median(weights[1500:]) < 1e6
 
 
 def test_a_regularizer_without_effect_is_said():
