@@ -37,6 +37,23 @@ def test_from_diffrax_trains_without_and_with_a_regularizer(capsys):
         assert float(nfe) >= 7
 
 
+def test_budget_trains(capsys):
+    with jax.numpy_dtype_promotion("standard"):
+        load("budget").main(num_steps=12, budgets=(1000,))
+    printed = capsys.readouterr().out
+    assert "budget 1000:" in printed
+    assert "less than the budget of 1000: the weight is 0" in printed
+
+
+@pytest.mark.slow
+def test_a_budget_is_kept():
+    module = load("budget")
+    with jax.numpy_dtype_promotion("standard"):
+        status, _, nfe = module.train(module.tn.Budget(30), 600)
+    assert status.name in ("holding", "approaching")
+    assert nfe == pytest.approx(30, rel=0.1)
+
+
 def test_own_quadrature_agrees_with_augmented(capsys):
     load("own_quadrature").main()
     own, augmented = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())
