@@ -64,7 +64,7 @@ class Budget(AbstractControlled):
             name = "unmeasured"
         elif not state.is_active:
             name = "inactive"
-        elif state.num_holds > 0 and state.error > NEAR:
+        elif state.num_holds > 0 and state.least_nfe > self.nfe:
             name = "infeasible" if state.has_responded else "not responding"
         else:
             name = "holding" if abs(state.error) < NEAR else "approaching"

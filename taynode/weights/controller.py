@@ -148,7 +148,7 @@ def _adjust(state: ControlState, error: Float[Array, ""]) -> ControlState:
     change = jnp.clip(change, -LARGEST_CHANGE, LARGEST_CHANGE)
     gain = _next_gain(state, error, change)
     first = jnp.where(state.was_active, state.log_first, jnp.log(_first(state)))
-    again = jnp.where(state.was_active, first - RANGE_BELOW + 1, first)
+    again = jnp.where(state.was_active, first - RANGE_BELOW / 2, first)
     log_weight = jnp.where(begins, again, state.log_weight + change)
     is_active = (state.is_active | begins) & (log_weight > first - RANGE_BELOW)
     state = state._replace(
@@ -202,7 +202,8 @@ def _with_patience(
     has_waited = waited >= FEWEST_ADJUSTMENTS * 2**state.num_holds
     is_positive = state.error > 0
     # A second attempt goes twice as far.
-    most = fell_at + jnp.where(state.num_holds == 0, PATIENCE, 2 * PATIENCE)
+    reach = jnp.where(state.num_holds == 0, PATIENCE, 2 * PATIENCE)
+    most = jnp.maximum(fell_at, state.log_first) + reach
     log_weight = jnp.minimum(log_weight, most)
     is_lost = ~state.is_held & is_positive & (log_weight == most)
     is_lost = is_lost & (waited >= FEWEST_ADJUSTMENTS)
