@@ -190,9 +190,10 @@ def _with_patience(
     Then the weight goes back to where the evaluations last fell, and is held there.
     """
     nfe = state.nfe
-    course = jnp.where(begins, nfe, state.course + SMOOTHING * (nfe - state.course))
+    is_new = begins | ~jnp.isfinite(state.course)
+    course = jnp.where(is_new, nfe, state.course + SMOOTHING * (nfe - state.course))
     # Training makes evaluations rise by itself, so a response is a fall from the largest since.
-    falling_from = jnp.maximum(state.falling_from, course)
+    falling_from = jnp.fmax(state.falling_from, course)
     fell = state.is_active & ~state.is_held & ~begins & (course < RESPONSE * falling_from)
     restart = begins | fell | (log_weight < state.fell_at)
     fell_at = jnp.where(restart, log_weight, state.fell_at)
@@ -204,9 +205,10 @@ def _with_patience(
     # A second attempt goes twice as far.
     reach = jnp.where(state.num_holds == 0, PATIENCE, 2 * PATIENCE)
     most = jnp.maximum(fell_at, state.log_first) + reach
-    log_weight = jnp.minimum(log_weight, most)
+    log_weight = jnp.where(jnp.isfinite(course), jnp.minimum(log_weight, most), log_weight)
     is_lost = ~state.is_held & is_positive & (log_weight == most)
-    is_lost = is_lost & (waited >= FEWEST_ADJUSTMENTS)
+    # Without measurements of evaluations, nobody knows whether they fall.
+    is_lost = is_lost & (waited >= FEWEST_ADJUSTMENTS) & jnp.isfinite(course)
     is_kept = state.is_held & is_positive & ~has_waited & (course < RELEASE * falling_from)
     is_held = is_lost | is_kept
     # A hold and a new attempt both begin to wait anew.

@@ -29,7 +29,7 @@ def test_the_evaluations_settle_at_the_budget_whatever_the_scale_and_the_respons
     run = eqx.filter_vmap(lambda plant, key: train(BUDGET, plant, 3000, key))
     _, (nfe, _, _) = run(plants, keys)
     error = np.abs(np.asarray(nfe) / BUDGET.nfe - 1)
-    assert np.mean(error[:, -1] < 0.1) > 0.98
+    assert np.all(error[:, -1] < 0.1)
     assert np.mean(error[:, -1] < 0.05) > 0.9
     # Where the evaluations rise by themselves, they do so for 40 % of the steps.
     steady = np.asarray(plants.drift) == 0

@@ -19,6 +19,15 @@ def test_as_cheap_as_the_loss_allows():
     assert weight.status(state).name == "holding"
 
 
+def test_a_loss_is_enough():
+    unmeasured = lambda step, nfe, loss: (jnp.full_like(nfe, jnp.nan), loss)
+    # The weight has to rise by more than three decades.
+    _, (nfe, weights, loss) = train(LossBudget(1.0, rtol=0.1), Plant(), 3000, spoil=unmeasured)
+    assert np.mean(loss[-500:]) == pytest.approx(1.1, abs=0.02)
+    assert np.mean(nfe[-500:]) < 0.75 * NEED
+    assert weights[-1] > 1e3 * weights[weights > 0][0]
+
+
 def test_a_loss_that_cannot_be_reached_leaves_the_weight_at_zero():
     weight = LossBudget(0.5)
     state, (_, weights, _) = train(weight, Plant(), 600)
