@@ -3,9 +3,11 @@
 import dataclasses
 import hashlib
 import json
+import math
 import types
 import typing
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from ..registry import (
     ADJOINTS,
@@ -48,6 +50,33 @@ def positive(name: str, value: int | float) -> None:
         raise ConfigError(f"`{name}` must be positive, got {value!r}.")
 
 
+def _names(names: Iterable[str]) -> str:
+    *others, last = (f"`{name}`" for name in names)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+class AllowedLoss(NamedTuple):
+    """How much loss is allowed above a reference."""
+
+    rtol: float
+    atol: float
+
+
+def allowed_loss(within: str) -> AllowedLoss:
+    """Parse a share of a loss, such as `1%`, or a number in units of the loss, such as `0.02`."""
+    try:
+        number = float(within.removesuffix("%"))
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise ConfigError(
+            "`within` must be a share of the loss, such as 1%, or a positive number in units of "
+            f"the loss, such as 0.02; got {within!r}."
+        )
+    is_share = within.endswith("%")
+    return AllowedLoss(number / 100, 0.0) if is_share else AllowedLoss(0.0, number)
+
+
 @dataclasses.dataclass(frozen=True)
 class SolveConfig:
     """How to solve a differential equation.
@@ -88,6 +117,12 @@ class RegularizerConfig:
     - `name`: the name of the regularizer: none, r1 to r8 (total derivatives), kinetic, jacobian,
         rnode or directional.
     - `weight`: the factor of the penalty in the loss.
+    - `budget`: the evaluations of a sample to allow; the weight follows measurements. Evaluations
+        are those of `TrainConfig.evaluation`.
+    - `within`: how much loss to allow above the reference, such as 1% or, in units of the loss,
+        0.02; the weight follows measurements.
+    - `reference`: training losses of an unregularized run at equal distances, from its beginning
+        to its end.
     - `schedule`: how the weight changes: constant, warmup (rises from zero) or taper (falls to
         zero).
     - `schedule_fraction`: the fraction of training that the rise or fall takes.
@@ -107,6 +142,19 @@ class RegularizerConfig:
     per_row: bool = True
     kinetic: float = 1.0
     jacobian: float = 1.0
+    budget: float | None = None
+    within: str | None = None
+    reference: tuple[float, ...] = ()
+
+    @property
+    def is_controlled(self) -> bool:
+        """Whether the weight follows measurements."""
+        return self.budget is not None or self.within is not None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the penalty enters the loss."""
+        return self.name != NO_REGULARIZER and (self.is_controlled or self.weight > 0)
 
     def __post_init__(self):
         one_of("regularizer", self.name, [NO_REGULARIZER, *REGULARIZERS])
@@ -115,10 +163,31 @@ class RegularizerConfig:
         positive("points", self.points)
         if self.weight < 0:
             raise ConfigError(f"`weight` must not be negative, got {self.weight!r}.")
+        self._check_control()
         if not 0 < self.schedule_fraction <= 1:
             raise ConfigError(
                 "`schedule_fraction` must be above 0 and at most 1, got "
                 f"{self.schedule_fraction!r}."
+            )
+
+    def _check_control(self) -> None:
+        given = {"weight": self.weight, "budget": self.budget, "within": self.within}
+        given = {name: value for name, value in given.items() if value}
+        if len(given) > 1:
+            raise ConfigError(f"Give one of {_names(given)}: each of them decides the weight.")
+        if self.budget is not None:
+            positive("budget", self.budget)
+        if self.within is not None:
+            allowed_loss(self.within)
+            if len(self.reference) < 2:
+                raise ConfigError(
+                    "`within` needs the losses of an unregularized run: train one, and pass its "
+                    "directory as `--reference`."
+                )
+        if self.is_controlled and self.quadrature == "backward":
+            raise ConfigError(
+                f"`{next(iter(given))}` needs the value of the penalty, which the quadrature "
+                "backward does not compute: use sampled."
             )
 
 

@@ -12,6 +12,8 @@ from .files import Json
 FLAGS: dict[str, tuple[str, ...]] = {
     "regularizer": ("regularizer.name",),
     "weight": ("regularizer.weight",),
+    "budget": ("regularizer.budget",),
+    "within": ("regularizer.within",),
     "quadrature": ("regularizer.quadrature",),
     "seed": ("seed",),
     "epochs": ("epochs",),

@@ -5,7 +5,7 @@ import dataclasses
 from typing import Generic, TypeAlias, TypeVar
 
 import equinox as eqx
-from jaxtyping import Array, ArrayLike, Float, Real
+from jaxtyping import Array, ArrayLike, Bool, Float, Real
 
 from .._types import RealScalarLike
 
@@ -69,6 +69,14 @@ class AbstractWeight(eqx.Module, Generic[State]):
             NaN, in steps without a measurement.
         - `loss`: the loss of the step, without the penalty.
         - `penalty`: the penalty of the step, without the weight.
+        """
+
+    @abc.abstractmethod
+    def is_due(self, state: State) -> Bool[Array, ""]:
+        """Whether the next `update` can use a measurement of the evaluations.
+
+        It saves measurements that cost something, such as solves with another tolerance than that
+        of training: `nfe = jax.lax.cond(weight.is_due(state), measure, lambda: jnp.nan)`.
         """
 
     @abc.abstractmethod

@@ -121,6 +121,10 @@ class AbstractControlled(AbstractWeight[ControlState]):
         weight = jnp.where(state.is_active, jnp.exp(state.log_weight), jnp.zeros(()))
         return jax.lax.stop_gradient(weight)
 
+    def is_due(self, state: ControlState) -> Bool[Array, ""]:
+        """Whether the next `update` can adjust the weight."""
+        return state.window.step + 1 >= state.window.due
+
     def update(
         self,
         state: ControlState,

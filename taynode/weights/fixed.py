@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .._types import RealScalarLike
 from .base import AbstractWeight, Measurement, Status
 
 
-Schedule = Callable[[Int[Array, ""]], RealScalarLike]
+Schedule = Callable[[Int[Array, ""]], ArrayLike]
 
 
 class Constant(AbstractWeight[tuple[()]]):
@@ -37,6 +37,11 @@ class Constant(AbstractWeight[tuple[()]]):
         """The state after a step of training; see `AbstractWeight.update`."""
         del nfe, loss, penalty
         return state
+
+    def is_due(self, state: tuple[()]) -> Bool[Array, ""]:
+        """Whether the next `update` can use a measurement: never."""
+        del state
+        return jnp.array(False)
 
     def status(self, state: tuple[()]) -> Status:
         """What the weight is doing."""
@@ -68,6 +73,11 @@ class Scheduled(AbstractWeight[Int[Array, ""]]):
         """The state after a step of training; see `AbstractWeight.update`."""
         del nfe, loss, penalty
         return state + 1
+
+    def is_due(self, state: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether the next `update` can use a measurement: never."""
+        del state
+        return jnp.array(False)
 
     def status(self, state: Int[Array, ""]) -> Status:
         """What the weight is doing."""

@@ -13,6 +13,7 @@ from ..flags import FLAGS, settings_of
 from ..tasks.names import import_task
 from .options import given, merged, read_toml, TrainOptions
 from .tables import JsonOutput
+from .weight import reference_losses, weight_flags
 
 
 NOTHING = TrainOptions()
@@ -29,6 +30,10 @@ def train(
         str | None, _choice("Regularizer", [NO_REGULARIZER, *REGULARIZERS])
     ] = None,
     weight: float | None = None,
+    budget: float | None = None,
+    within: str | None = None,
+    reference: Path | None = None,
+    price: float | None = None,
     quadrature: Annotated[str | None, _choice("Quadrature of the penalty", QUADRATURES)] = None,
     solver: Annotated[str | None, _choice("Solver in training", SOLVERS)] = None,
     adjoint: Annotated[str | None, _choice("Adjoint in training", ADJOINTS)] = None,
@@ -57,6 +62,16 @@ def train(
         A task such as digits, density2d or physionet, or module:Class for a task of your own.
     weight
         Factor of the penalty in the loss.
+    budget
+        Evaluations of a sample to allow, with the solver and tolerance of evaluations; finds the
+        weight.
+    within
+        Loss to allow above that of the reference, such as 1% or, in units of the loss, 0.02; finds
+        the weight.
+    reference
+        Directory of an unregularized run of the same task, for --within.
+    price
+        What an evaluation is worth in units of the loss: the weight of the regularizer nfe.
     steps
         Number of steps of a fixed grid in training, which replaces adaptive steps.
     rtol
@@ -86,10 +101,15 @@ def train(
     one_of("scale", scale, SCALES)
     the_task = import_task(task)
     defaults = to_dict(the_task.defaults(scale))
+    flags |= weight_flags(flags, price)
     changes = read_toml(config), settings_of(flags), given(set_)
+    if reference is not None:
+        changes = {"regularizer": {"reference": reference_losses(reference, task)}}, *changes
     settings = from_dict(TrainConfig, merged(defaults, *changes))
-    if regularizer not in (None, NO_REGULARIZER) and not settings.regularizer.weight:
-        raise ConfigError(f"`regularizer` {regularizer} needs a `--weight` above zero.")
+    if regularizer not in (None, NO_REGULARIZER) and not settings.regularizer.is_used:
+        raise ConfigError(
+            f"`regularizer` {regularizer} needs a `--budget`, or a `--weight` above zero."
+        )
     name = settings.regularizer.name
     directory = out or Path("runs") / f"{task.replace(':', '.')}-{name}-{settings.seed}"
     from .display import run

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import diffrax as dfx
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import PyTree
 
@@ -19,7 +20,9 @@ from ...regularizers import (
     KineticEnergy,
     TotalDerivative,
 )
+from ...weights import AbstractWeight, Budget, Constant, LossBudget, Scheduled
 from ..config import (
+    allowed_loss,
     NO_REGULARIZER,
     OptimizerConfig,
     OPTIMIZERS,
@@ -81,14 +84,21 @@ def make_quadrature(config: RegularizerConfig, *, joint: bool) -> AbstractQuadra
     return QUADRATURES.find(config.quadrature)(**options)
 
 
-def make_weight(config: RegularizerConfig, num_steps: int) -> optax.Schedule:
-    """The weight of the penalty as a function of the step."""
+def make_weight(config: RegularizerConfig, num_steps: int) -> AbstractWeight:
+    """The weight of the penalty."""
+    if config.budget is not None:
+        return Budget(config.budget)
+    if config.within is not None:
+        losses = np.asarray(config.reference)
+        steps = np.linspace(0, num_steps, len(losses))
+        course = lambda step: jnp.interp(step.astype(float), steps, losses)
+        return LossBudget(course, *allowed_loss(config.within))
     length = max(1, round(config.schedule_fraction * num_steps))
     if config.schedule == "warmup":
-        return optax.linear_schedule(0.0, config.weight, length)
+        return Scheduled(optax.linear_schedule(0.0, config.weight, length))
     if config.schedule == "taper":
-        return optax.linear_schedule(config.weight, 0.0, length, num_steps - length)
-    return optax.constant_schedule(config.weight)
+        return Scheduled(optax.linear_schedule(config.weight, 0.0, length, num_steps - length))
+    return Constant(config.weight)
 
 
 def make_optimizer(

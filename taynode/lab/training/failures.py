@@ -57,8 +57,8 @@ class FailureCheck:
             return
         offset = int(np.argmax(wrong))
         step = first_step + offset
-        loss, penalty, _, nfe, failed, _ = (float(field[offset]) for field in records)
-        cause = self._cause(loss, penalty, nfe, failed)
+        wanted = records.loss, records.penalty, records.nfe, records.failed
+        cause = self._cause(*(float(field[offset]) for field in wanted))
         samples = np.asarray(self.indices(step))
         listed = ", ".join(map(str, samples[:5])) + (", ..." if len(samples) > 5 else "")
         raise TrainingFailed(

@@ -25,6 +25,7 @@ class Stream(enum.IntEnum):
     SAMPLES = 5
     DENSITY = 6
     SERIES = 7
+    PROBE = 8
 
 
 class Keys:
@@ -54,6 +55,11 @@ class Keys:
     def training(self) -> PRNGKeyArray:
         """For training steps, which fold in their number."""
         return self._of(Stream.TRAINING)
+
+    @property
+    def probe(self) -> PRNGKeyArray:
+        """For measurements of evaluations in training steps, which fold in their number."""
+        return self._of(Stream.PROBE)
 
     def loss(self, split: str, batch: int) -> PRNGKeyArray:
         """For the loss of a batch in an evaluation."""

@@ -18,6 +18,8 @@ from .running import Training
 CHECKPOINT_SECONDS = 20.0
 # Steps run in blocks. Their results are seen, and Ctrl-C takes effect, at the end of a block.
 BLOCK_SECONDS, MAX_BLOCK = 1.0, 50
+# What a run knows besides its state.
+KEPT = ("train_seconds", "compile_seconds", "course")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -82,8 +84,8 @@ def train(
     restored = checkpoints.restore(training.saved) if resume else None
     if restored is not None:
         training.saved = restored.state
-        training.train_seconds = restored.info["train_seconds"]
-        training.compile_seconds = restored.info["compile_seconds"]
+        for name in KEPT:
+            setattr(training, name, restored.info.get(name, getattr(training, name)))
     step = None if restored is None else restored.step
     directory.truncate(-1 if step is None else step)
     _check_rows(directory, [s for s in training.evaluate_at if step is not None and s <= step])
@@ -174,6 +176,5 @@ class _Loop:
         return row
 
     def _save(self, step: int) -> None:
-        times = ("train_seconds", "compile_seconds")
-        info = {name: getattr(self.training, name) for name in times}
+        info = {name: getattr(self.training, name) for name in KEPT}
         self.checkpoints.save(step, self.training.saved, info=info)

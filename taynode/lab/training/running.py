@@ -12,6 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
+from ...weights import AbstractWeight
 from ..config import ConfigError, TrainConfig
 from ..files import Json
 from ..tasks.base import AbstractTask, Data
@@ -24,12 +25,17 @@ from .build import (
 )
 from .evaluate import Evaluator
 from .keys import Keys
-from .step import make_step, StepRecord, T, TrainState
+from .probe import make_probe
+from .step import make_step, StepKeys, StepRecord, T, TrainState
 
 
 VALID_SAMPLES = 5000
 # The order of data is transferred to the device for at least this many steps at a time.
 STEPS_PER_ORDER = 100
+
+
+# A step whose evaluations were measured: its number, its weight, and evaluations per sample.
+Adjusted: TypeAlias = tuple[int, float, float]
 
 
 class Best(NamedTuple):
@@ -71,10 +77,12 @@ def new_model(config: TrainConfig, task: AbstractTask, key: PRNGKeyArray) -> eqx
     return jtu.tree_map(cast, task.model(key))
 
 
-def first_state(arrays: PyTree[Array], optimizer: optax.GradientTransformation) -> TrainState:
+def first_state(
+    arrays: PyTree[Array], optimizer: optax.GradientTransformation, weight: AbstractWeight
+) -> TrainState:
     """The state before the first step."""
     opt_state = optimizer.init(eqx.filter(arrays, eqx.is_inexact_array))
-    return TrainState(arrays, opt_state, jnp.zeros((), jnp.int32))
+    return TrainState(arrays, opt_state, jnp.zeros((), jnp.int32), weight.init())
 
 
 def final_arrays(*, validates: bool) -> str:
@@ -113,15 +121,17 @@ class Training:
         )
         self.train_seconds = 0.0
         self.compile_seconds = 0.0
+        self.course: list[Adjusted] = []
         self._order = (-1, jnp.zeros(0, jnp.int32))
 
         self.keys = Keys(config.seed)
+        self.step_keys = StepKeys(self.keys.training, self.keys.probe)
         optimizer = make_optimizer(config.optimizer, self.num_steps, self.steps_per_epoch)
         arrays, self.static = eqx.partition(new_model(config, task, self.keys.model), eqx.is_array)
-        self.state = first_state(arrays, optimizer)
+        self.weight = make_weight(config.regularizer, self.num_steps)
+        self.state = first_state(arrays, optimizer, self.weight)
         self.best = None if self.valid_data is None else Best(_copy(arrays), np.inf, 0)
         regularizer = make_regularizer(config.regularizer, task.charged)
-        self.weight = make_weight(config.regularizer, self.num_steps)
         solve = make_solve(
             config.training,
             regularizer=regularizer,
@@ -133,6 +143,7 @@ class Training:
             solve,
             optimizer,
             self.weight,
+            make_probe(task, config.evaluation) if config.regularizer.is_controlled else None,
             config.optimizer.weight_decay,
             joint=config.joint,
             batch_size=config.batch_size,
@@ -181,22 +192,26 @@ class Training:
 
     def advance(self, step: int, count: int) -> tuple[StepRecord, float]:
         """Make steps, and return their records and the time that they took."""
-        records, key = [], self.keys.training
+        records = []
         start = time.perf_counter()
         for current in range(step, step + count):
             order = self.order(current)
-            self.state, record = self.compiled(self.state, self.train_data, order, key)
+            self.state, record = self.compiled(self.state, self.train_data, order, self.step_keys)
             records.append(record)
         table = np.stack(jax.device_get(records))
         seconds = time.perf_counter() - start
         self.train_seconds += seconds
-        return StepRecord(*table.T), seconds
+        record = StepRecord(*table.T)
+        for i in np.flatnonzero(np.isfinite(record.probe)):
+            measured = step + int(i), float(record.weight[i]), float(record.probe[i])
+            self.course.append(measured)
+        return record, seconds
 
     def warm_up(self) -> None:
         """Compile the step by making one that is discarded, to measure the time of compilation."""
         start = time.perf_counter()
         state = _copy(self.state)
-        out = self.compiled(state, self.train_data, self.order(0), self.keys.training)
+        out = self.compiled(state, self.train_data, self.order(0), self.step_keys)
         jax.block_until_ready(out)
         self.compile_seconds += time.perf_counter() - start
 
@@ -218,12 +233,21 @@ class Training:
             **flat,
             **validation,
             **evaluator.penalties(model, self.test_data, split="test"),
-            "weight": float(np.asarray(self.weight(step))),
+            "weight": float(np.asarray(self.weight(self.state.control))),
+            **self._control(),
             "train_seconds": self.train_seconds,
             "seconds_per_step": self.train_seconds / step if step else None,
             "compile_seconds": self.compile_seconds,
             "forward_seconds": evaluator.forward_seconds(model, self.test_data, split="test"),
         }
+
+    def _control(self) -> Json:
+        """The status of a weight that follows measurements, and its course since the last row."""
+        if not self.config.regularizer.is_controlled:
+            return {}
+        status = self.weight.status(self.state.control)
+        course, self.course = self.course, []
+        return {"control": status.name, "control_message": status.message, "course": course}
 
     def _validate(self, step: int) -> Json:
         """Keep the model if it is the best so far, and return the validation metrics."""

@@ -1,7 +1,7 @@
 """One step of training, and one evaluation: pure functions of arrays."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import diffrax as dfx
 import equinox as eqx
@@ -15,27 +15,41 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Shaped
 
 from ..._types import Rate, RealScalar
 from ...models import Solve
+from ...weights import AbstractWeight
 from ..tasks.base import AbstractTask, Evaluated, Samples
 
 
 T = TypeVar("T")
+# Measures the evaluations of some samples of a batch, if a measurement is due.
+Probe: TypeAlias = Callable[[Bool[Array, ""], eqx.Module, Samples, PRNGKeyArray], Float[Array, ""]]
 
 
 class TrainState(eqx.Module):
     """The values that a step changes. Data and noise of a step follow from `step` and the seed.
 
-    `arrays` are the arrays of the model. The rest of the model never changes.
+    `arrays` are the arrays of the model. The rest of the model never changes. `control` is the
+    state of the regularizer's weight.
     """
 
     arrays: PyTree[Array]
     opt_state: PyTree[Array]
     step: Int[Array, ""]
+    control: PyTree[Array] = ()
+
+
+class StepKeys(NamedTuple):
+    """The random keys of all steps. Each step folds in its number."""
+
+    training: PRNGKeyArray
+    probe: PRNGKeyArray
 
 
 class StepRecord(NamedTuple):
     """The numbers of consecutive steps.
 
-    `failed` is the number of samples whose solve failed; `gradient` is the norm of the gradient.
+    `nfe` are the evaluations of training. `failed` is the number of samples whose solve failed;
+    `gradient` is the norm of the gradient. `probe` are the evaluations of a sample in use, or NaN
+    in steps that do not measure them.
     """
 
     loss: Shaped[np.ndarray, "steps"]
@@ -44,6 +58,7 @@ class StepRecord(NamedTuple):
     nfe: Shaped[np.ndarray, "steps"]
     failed: Shaped[np.ndarray, "steps"]
     gradient: Shaped[np.ndarray, "steps"]
+    probe: Shaped[np.ndarray, "steps"]
 
 
 def batched_loss(
@@ -88,7 +103,8 @@ def make_step(
     static: eqx.Module,
     solve: Solve,
     optimizer: optax.GradientTransformation,
-    weight: optax.Schedule,
+    weight: AbstractWeight,
+    probe: Probe | None,
     weight_decay: float,
     *,
     joint: bool,
@@ -96,21 +112,22 @@ def make_step(
     steps_per_epoch: int,
     epochs_per_order: int,
 ):
-    """A function `(state, data, order, key) -> (state, record)`, to be compiled by the caller.
+    """A function `(state, data, order, keys) -> (state, record)`, to be compiled by the caller.
 
-    `static` is the part of the model without arrays. `order` is the order of the samples in several
-    epochs, so that most steps transfer nothing to the device.
+    `static` is the part of the model without arrays. `probe` measures the evaluations that `weight`
+    follows; a weight that follows none needs no probe. `order` is the order of the samples in
+    several epochs, so that most steps transfer nothing to the device.
     """
     steps_per_order = steps_per_epoch * epochs_per_order
 
     def step(
-        state: TrainState, data: Samples, order: Int[Array, "samples"], key: PRNGKeyArray
+        state: TrainState, data: Samples, order: Int[Array, "samples"], keys: StepKeys
     ) -> tuple[TrainState, Float[Array, "fields"]]:
         start = state.step % steps_per_order * batch_size
         indices = jax.lax.dynamic_slice_in_dim(order, start, batch_size)
         batch = jtu.tree_map(lambda x: x[indices], data)
         model = eqx.combine(state.arrays, static)
-        key = jr.fold_in(key, state.step)
+        key = jr.fold_in(keys.training, state.step)
         epoch = state.step.astype(jnp.float32) / steps_per_epoch
 
         @eqx.filter_value_and_grad(has_aux=True)
@@ -120,7 +137,7 @@ def make_step(
             )
             # The product has the dtype of the penalty, not that of the schedule.
             with jax.numpy_dtype_promotion("standard"):
-                factor = jnp.asarray(weight(state.step), penalty.dtype)
+                factor = jnp.asarray(weight(state.control), penalty.dtype)
             total = loss + (factor * penalty).astype(loss.dtype)
             if weight_decay:
                 weights = jtu.tree_leaves(eqx.filter(model, eqx.is_inexact_array))
@@ -128,15 +145,21 @@ def make_step(
             return total, (loss, penalty, factor, nfe, failed)
 
         (_, known), gradient = objective(model)
+        loss, penalty, *_ = known
+        measured = jnp.full((), jnp.nan)
+        if probe is not None:
+            probe_key = jr.fold_in(keys.probe, state.step)
+            measured = probe(weight.is_due(state.control), model, batch, probe_key)
+        control = weight.update(state.control, nfe=measured, loss=loss, penalty=penalty)
         # The fields of `StepRecord` as one vector, because a single array is quick to fetch.
-        record = [*known, optax.tree.norm(gradient)]
+        record = [*known, optax.tree.norm(gradient), measured]
         record = jnp.stack([x.astype(record[0].dtype) for x in record])
         parameters = eqx.filter(model, eqx.is_inexact_array)
         # optax counts in integers and multiplies them with floating-point numbers.
         with jax.numpy_dtype_promotion("standard"):
             updates, opt_state = optimizer.update(gradient, state.opt_state, parameters)
         arrays = eqx.filter(eqx.apply_updates(model, updates), eqx.is_array)
-        return TrainState(arrays, opt_state, state.step + 1), record
+        return TrainState(arrays, opt_state, state.step + 1, control), record
 
     return step
 
