@@ -13,7 +13,7 @@ from .tables import JsonOutput, print_rows
 
 CONTENDERS = {
     "unregularized": RegularizerConfig(),
-    "R_2, sampled": RegularizerConfig("r2", 0.1),
+    "budget of 30": RegularizerConfig("r3", budget=30.0),
 }
 
 
@@ -24,7 +24,7 @@ def demo(
     scale: str = "laptop",
     json_output: JsonOutput = False,
 ) -> None:
-    """Train the same model on digits without and with speed regularization, and compare.
+    """Train the same model on digits without and with a budget of evaluations, and compare.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def demo(
     task = find_task("digits")
     rows, runs = [], []
     for name, regularizer in CONTENDERS.items():
-        directory = out / name.split(",")[0]
+        directory = out / name.replace(" ", "-")
         shutil.rmtree(directory, ignore_errors=True)
         settings = dataclasses.replace(task.defaults(scale), regularizer=regularizer, seed=seed)
         row = run(settings, task, directory, quiet=json_output or not sys.stderr.isatty())

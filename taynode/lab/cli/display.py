@@ -84,4 +84,5 @@ def _summary(directory: Path, row: Json) -> str:
         parts.append(f"test error {100 * row['test_error']:.2f} %")
     parts.append(f"NFE {row['test_nfe']:.1f} per sample")
     parts.append(f"{row['train_seconds']:.1f} s of training")
-    return ", ".join(parts)
+    line = ", ".join(parts)
+    return f"{line}\n{row['control_message']}" if "control_message" in row else line

@@ -83,9 +83,10 @@ def curve(group: Group, name: str, time: str) -> tuple[list[float], list[float]]
     return times, [sum(values[t]) / len(values[t]) for t in times]
 
 
-def _line(
+def line(
     group: Group, index: int, x: list[float], y: list[float], hover: str, **more: Any
 ) -> Figure:
+    """A line with markers, in the color of a group."""
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -126,10 +127,10 @@ def nfe_figure(groups: Sequence[Group]) -> Figure | None:
             hover += " (%{customdata[0]:.0f} to %{customdata[1]:.0f})"
             more = {"customdata": [list(pair) for pair in zip(low, high, strict=True)]}
         if times:
-            lines.append(_line(group, i, times, means, hover, **more))
+            lines.append(line(group, i, times, means, hover, **more))
     if not lines:
         return None
-    layout = _over_time(time, yaxis={"rangemode": "tozero"})
+    layout = over_time(time, yaxis={"rangemode": "tozero"})
     return {"data": bands + lines, "layout": layout}
 
 
@@ -149,7 +150,8 @@ def band(
     }
 
 
-def _over_time(time: str, **more: Any) -> Figure:
+def over_time(time: str, **more: Any) -> Figure:
+    """The layout of a figure over the time of training."""
     name = time.capitalize()
     layout = base_layout(name, "", hovermode="x unified", **more)
     layout["xaxis"]["unifiedhovertitle"] = {"text": f"{name} %{{x:.3~f}}"}
@@ -169,14 +171,14 @@ def metric_figure(groups: Sequence[Group], metric: str) -> Figure | None:
             thin = {"line": {"dash": "dot", "width": 1.5}, "marker": {"size": 4}}
             more = thin if split == "train" else {}
             if x:
-                traces.append(_line(group, i, x, y, hover, **more))
+                traces.append(line(group, i, x, y, hover, **more))
     if not traces:
         return None
     axis: Figure = {"tickformat": ".0%", "rangemode": "tozero"} if share else {}
     # Losses of densities may be negative.
     if not share and min(seen) > 0 and max(seen) > 8 * min(seen):
         axis = {"type": "log", "dtick": "D2", "tickformat": "~g"}
-    return {"data": traces, "layout": _over_time(time, yaxis=axis)}
+    return {"data": traces, "layout": over_time(time, yaxis=axis)}
 
 
 def tradeoff_figure(groups: Sequence[Group]) -> Figure | None:
@@ -192,7 +194,7 @@ def tradeoff_figure(groups: Sequence[Group]) -> Figure | None:
     traces = []
     for i, group, nfe, found in points:
         hover = f"%{{x:.1f}} evaluations, %{{y:{'.2%' if share else '.4g'}}}"
-        trace = _line(group, i, [nfe.mean or 0.0], [found.mean or 0.0], hover)
+        trace = line(group, i, [nfe.mean or 0.0], [found.mean or 0.0], hover)
         bars = {"type": "data", "color": f"@{group.color}", "thickness": 1.2, "width": 4}
         trace["marker"]["size"] = 12
         trace["error_x"] = bars | {"array": [nfe.std or 0.0], "visible": nfe.std is not None}

@@ -18,6 +18,7 @@ NAMES = {
     "jacobian": "Jacobian norm",
     "rnode": "RNODE",
     "directional": "directional derivative",
+    "nfe": "expected evaluations",
 }
 
 
@@ -83,7 +84,16 @@ def summarize(values: Sequence[float | None]) -> Summary:
 def is_baseline(run: StoredRun) -> bool:
     """Whether a run is known to be unregularized."""
     settings = run.regularizer
-    return bool(settings) and (settings.get("name") == "none" or settings.get("weight") == 0)
+    is_free = settings.get("weight") == 0 and _limit(run) == ""
+    return bool(settings) and (settings.get("name") == "none" or is_free)
+
+
+def _limit(run: StoredRun) -> str:
+    """What a weight is to keep, in words; empty if the weight is a number."""
+    settings = run.regularizer
+    if is_number(settings.get("budget")):
+        return f" with a budget of {setting(settings['budget'])}"
+    return f" within {settings['within']} of the loss" if settings.get("within") else ""
 
 
 def regularizer_name(run: StoredRun) -> str:
@@ -93,7 +103,8 @@ def regularizer_name(run: StoredRun) -> str:
     if is_baseline(run):
         return NAMES["none"]
     name = str(run.regularizer.get("name", "?"))
-    return f"R_{name[1:]}" if name[:1] == "r" and name[1:].isdigit() else NAMES.get(name, name)
+    is_order = name[:1] == "r" and name[1:].isdigit()
+    return (f"R_{name[1:]}" if is_order else NAMES.get(name, name)) + _limit(run)
 
 
 def flatten(config: Json, prefix: str = "") -> Json:

@@ -7,8 +7,9 @@ from pathlib import Path
 from ..files import Json
 from .cards import make_cards
 from .command import reproduce
+from .control_figures import budget_line, weight_figure
 from .densities import density_panels
-from .figures import describe, Figure, metric_figure, nfe_figure, tradeoff_figure
+from .figures import clock, describe, Figure, metric_figure, nfe_figure, tradeoff_figure
 from .formats import setting
 from .groups import flatten, Group, group_runs
 from .headline import headlines
@@ -103,16 +104,27 @@ def _training(groups: list[Group]) -> list[tuple[str, str, str, Figure]]:
         "loss": "Loss",
         "mse": "Mean square error",
         "error": "Error",
+        "weight": "Weight that keeps the budget",
     }
-    figures = {
-        name: nfe_figure(groups) if name == "nfe" else metric_figure(groups, name)
-        for name in titles
-    }
+    figures = {name: metric_figure(groups, name) for name in ("loss", "mse", "error")}
+    figures |= {"nfe": _nfe_figure(groups), "weight": weight_figure(groups)}
     return [
-        (f"training-{name}", titles[name], describe(groups, f"test_{name}"), figure)
-        for name, figure in figures.items()
-        if figure is not None
+        (f"training-{name}", title, describe(groups, _column(name)), figure)
+        for name, title in titles.items()
+        if (figure := figures[name]) is not None
     ]
+
+
+def _column(name: str) -> str:
+    return name if name == "weight" else f"test_{name}"
+
+
+def _nfe_figure(groups: list[Group]) -> Figure | None:
+    """Evaluations during training, with the budgets that some groups have."""
+    figure, time = nfe_figure(groups), clock(groups)
+    for group in groups if figure is not None else ():
+        figure["data"] += budget_line(group, group.last(time).mean or 0.0)
+    return figure
 
 
 def _scale(panels: Panels | None) -> list[tuple[float, str]]:

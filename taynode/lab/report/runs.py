@@ -128,6 +128,8 @@ def _doubts(run: StoredRun) -> list[str]:
     """Reasons to doubt the last row."""
     doubts = []
     last = run.last
+    if last.get("control") in ("infeasible", "not responding"):
+        doubts.append(str(last.get("control_message", "")))
     broken = sorted(
         name for name, value in last.items() if isinstance(value, float) and not is_number(value)
     )

@@ -62,12 +62,17 @@ def table_row(run: StoredRun) -> Json:
         "run": run.name,
         "task": run.config.get("task"),
         "regularizer": run.regularizer.get("name"),
-        "weight": run.regularizer.get("weight") if charged else None,
+        "weight": _weight(run) if charged else None,
         "quadrature": run.regularizer.get("quadrature") if charged else None,
         "state": run.state if run.state not in ("", "finished") else None,
         "seed": run.seed,
     }
     return settings | {c.key: run.value(c.key) for c in COLUMNS if c.key not in settings}
+
+
+def _weight(run: StoredRun) -> object:
+    """The weight of the settings, or the last one if it follows measurements."""
+    return run.value("weight") if "control" in run.last else run.regularizer.get("weight")
 
 
 def used_columns(rows: Sequence[Json]) -> list[Column]:

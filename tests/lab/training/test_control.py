@@ -1,0 +1,102 @@
+"""Training whose weight follows measurements."""
+
+import dataclasses
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from taynode import lab
+from taynode.lab import Interrupted
+from taynode.lab.cli import main
+from taynode.lab.config import RegularizerConfig
+
+from .test_loop import arrays_of, without_times
+from .tiny_task import Tiny
+
+
+def settings(**regularizer):
+    """A run on a grid, whose weight follows the evaluations of adaptive solves."""
+    control = RegularizerConfig("r2", **regularizer)
+    return dataclasses.replace(Tiny().defaults("smoke"), epochs=20, regularizer=control)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run with a budget that even the untrained model exceeds."""
+    path = tmp_path_factory.mktemp("runs") / "budget"
+    lab.train(settings(budget=5.0), Tiny(), path)
+    return path
+
+
+def test_evaluations_are_measured_and_the_weight_follows_them(finished):
+    rows = lab.RunDirectory(finished).rows()
+    assert rows[0]["control"] == "unmeasured"
+    assert rows[0]["course"] == []
+    steps, weights, nfe = zip(*(entry for row in rows for entry in row["course"]), strict=True)
+    # A measurement each ten steps; 20 epochs have 80.
+    assert steps == tuple(range(9, 80, 10))
+    assert weights[0] == 0
+    assert list(weights) == sorted(weights)
+    assert rows[-1]["weight"] > weights[1] > 0
+    # Bosh3 needs four evaluations for its first step and three for each further one, after two
+    # for the choice of that step. Training has two evaluations on its grid.
+    assert all(n >= 5 for n in nfe)
+    assert "budget of 5" in rows[-1]["control_message"]
+
+
+def test_a_run_that_is_stopped_and_resumed_has_the_same_weights(finished, tmp_path, monkeypatch):
+    # Between two evaluations and two measurements.
+    monkeypatch.setattr("taynode.lab.training.loop.MAX_BLOCK", 1)
+    stop = lambda progress: signal.raise_signal(signal.SIGINT) if progress.step == 25 else None
+    with pytest.raises(Interrupted):
+        lab.train(settings(budget=5.0), Tiny(), tmp_path / "run", on_progress=stop)
+    lab.train(settings(budget=5.0), Tiny(), tmp_path / "run", resume=True)
+    for one, other in zip(arrays_of(tmp_path / "run"), arrays_of(finished), strict=True):
+        assert one.tobytes() == other.tobytes()
+    resumed, whole = (lab.RunDirectory(p).rows() for p in (tmp_path / "run", finished))
+    assert without_times(resumed) == without_times(whole)
+
+
+def test_a_loss_is_allowed(tmp_path, monkeypatch):
+    """The reference is so large that the weight may rise, and it is recorded."""
+    monkeypatch.chdir(Path(__file__).parent)
+    command = ["train", "tiny_task:Tiny", "--scale", "smoke", "--epochs", "10", "--json"]
+    plain = tmp_path / "plain"
+    row = {"step": 0, "train_loss": 1e3}
+    lab.RunDirectory(plain).create(settings())
+    for step in (0, 40):
+        lab.RunDirectory(plain).append(row | {"step": step})
+    lab.RunDirectory(plain).set_status("finished")
+    more = ["--within", "1%", "--reference", str(plain), "--out", str(tmp_path / "run")]
+    with pytest.raises(SystemExit) as stop:
+        main([*command, *more])
+    assert not stop.value.code
+    config = json.loads((tmp_path / "run" / "config.json").read_text())["regularizer"]
+    assert (config["within"], config["reference"]) == ("1%", [1e3, 1e3])
+    last = lab.RunDirectory(tmp_path / "run").rows()[-1]
+    assert last["weight"] > 0
+    assert "1010" in last["control_message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--budget", "0"], "`budget` must be positive, got 0"),
+        (["--budget", "30", "--weight", "1"], "Give one of `weight` and `budget`"),
+        (["--budget", "30", "--regularizer", "none"], "`regularizer` none cannot keep a budget"),
+        (["--budget", "30", "--quadrature", "backward"], "the quadrature backward"),
+        (["--within", "1 percent"], "`within` must be a share of the loss, such as 1%"),
+        (["--within", "1%"], "`within` needs the losses of an unregularized run"),
+        (["--within", "1%", "--reference", "."], "is not a run"),
+        (["--price", "0.01", "--weight", "1"], "`price` is the weight of the regularizer nfe"),
+        (["--regularizer", "r3", "--weight", "0"], "needs a `--budget`, or a `--weight`"),
+    ],
+)
+def test_what_cannot_be_is_said(words, message, capsys, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parent)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "tiny_task:Tiny", "--scale", "smoke", *words])
+    assert stop.value.code
+    assert message in " ".join(capsys.readouterr().err.split())
