@@ -6,6 +6,7 @@ from . import (
     solvers as solvers,
     weights as weights,
 )
+from .advice import Advice as Advice, advise as advise
 from .backward import backward_statistics as backward_statistics
 from .integration.diagnosis import diagnose as diagnose, Diagnosis as Diagnosis
 from .integration.grid import FixedGrid as FixedGrid

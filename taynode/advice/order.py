@@ -1,0 +1,71 @@
+"""Which derivative of the solution tells the evaluations of a solver best."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._types import Arrays
+from ..models import Solve
+from ..quadrature import Augmented
+from ..regularizers import TotalDerivative
+from .problem import InitialValues
+
+
+ORDERS = (2, 3, 4, 5)
+USUAL = 3
+# A higher order costs more, so it must be better by this much.
+MARGIN = 0.02
+# Evaluations that differ by less tell nothing.
+LEAST_SPREAD = 0.01
+
+
+def order_correlations(problem: InitialValues, solve: Solve) -> dict[int, float]:
+    """The rank correlation of R_K with the evaluations of a solver, over samples, for each K.
+
+    Empty if all samples need the same evaluations.
+    """
+    penalties, nfe = _charge(problem, solve)
+    counts = np.asarray(nfe, float)
+    if np.std(counts) < LEAST_SPREAD * np.mean(counts) or len(counts) < 3:
+        return {}
+    return {order: _rank_correlation(np.asarray(penalties[order]), counts) for order in ORDERS}
+
+
+def best_order(correlations: dict[int, float]) -> int:
+    """The lowest order that is almost as good as the best one."""
+    if not correlations:
+        return USUAL
+    most = max(correlations.values())
+    return min(order for order, value in correlations.items() if value >= most - MARGIN)
+
+
+@eqx.filter_jit
+def _charge(
+    problem: InitialValues, solve: Solve
+) -> tuple[dict[int, Float[Array, "num"]], Float[Array, "num"]]:
+    """R_K of each sample, and its evaluations."""
+    regularizers = {order: TotalDerivative(order) for order in ORDERS}
+    charged = eqx.tree_at(
+        lambda s: (s.regularizer, s.quadrature),
+        solve,
+        (regularizers, Augmented()),
+        is_leaf=lambda x: x is None,
+    )
+
+    def each(y0: Arrays) -> tuple[dict[int, Array], Array]:
+        sol = charged(problem.vector_field, y0, problem.args, t0=problem.t0, t1=problem.t1)
+        return sol.stats["penalty"], jnp.asarray(sol.stats["nfe"], float)
+
+    return jax.vmap(each)(problem.y0s)
+
+
+def _rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Spearman's rank correlation; equal values share their mean rank."""
+    return float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    below = (values[:, None] > values[None]).sum(axis=1)
+    return below + ((values[:, None] == values[None]).sum(axis=1) - 1) / 2
