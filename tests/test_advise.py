@@ -140,7 +140,9 @@ def test_a_stiff_equation_is_recognized_and_an_implicit_solver_is_better():
 
 
 def test_lower_orders_win_ties():
-    assert best_order({2: 0.5, 3: 0.9, 4: 0.91, 5: 0.7}) == 3
+    assert best_order({2: 0.5, 3: 0.9, 4: 0.95, 5: 0.7}) == 3
+    assert best_order({2: 0.5, 3: 0.6, 4: 0.9, 5: 0.7}) == 4
+    assert best_order({2: -0.1, 3: 0.0, 4: 0.1, 5: 0.2}) == 3
     assert best_order({}) == 3
 
 

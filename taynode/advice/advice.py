@@ -116,7 +116,7 @@ class Advice:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw evaluations against true errors, a line for each solver. Needs matplotlib."""
-        from matplotlib import pyplot
+        from matplotlib import pyplot, ticker
 
         ax = pyplot.subplots(figsize=(6.0, 4.2))[1] if ax is None else ax
         for name, course in self.courses.items():
@@ -135,6 +135,8 @@ class Advice:
             ax.plot([self.best.error], [self.best.nfe], "k*", markersize=14, zorder=5)
         if self.audit is not None:
             ax.plot([self.audit.present.error], [self.audit.present.nfe], "kx", markersize=9)
+        ax.yaxis.set_major_formatter(ticker.ScalarFormatter())
+        ax.yaxis.set_minor_formatter(ticker.ScalarFormatter())
         ax.set_xlabel("True error, in units of the accuracy asked for")
         ax.set_ylabel("Evaluations per sample")
         ax.legend(fontsize=8, frameon=False)

@@ -15,8 +15,9 @@ from .problem import InitialValues
 
 ORDERS = (2, 3, 4, 5)
 USUAL = 3
-# A higher order costs more, so it must be better by this much.
-MARGIN = 0.02
+# Correlations below the first number are noise. A higher order costs more, so its correlation must
+# be better by the second.
+LEAST_CORRELATION, MARGIN = 0.3, 0.1
 # Evaluations that differ by less tell nothing.
 LEAST_SPREAD = 0.01
 
@@ -35,9 +36,9 @@ def order_correlations(problem: InitialValues, solve: Solve) -> dict[int, float]
 
 def best_order(correlations: dict[int, float]) -> int:
     """The lowest order that is almost as good as the best one."""
-    if not correlations:
+    most = max(correlations.values(), default=0.0)
+    if not most > LEAST_CORRELATION:
         return USUAL
-    most = max(correlations.values())
     return min(order for order, value in correlations.items() if value >= most - MARGIN)
 
 

@@ -34,6 +34,7 @@ _add(
         "demo:demo": "Train digits without and with regularization, and compare: two minutes.",
         "train:train": "Train a model, and record the run in a directory.",
         "evaluate:evaluate": "Evaluate a trained model under any solver and tolerance.",
+        "advise:advise": "Find the cheapest solver and tolerance for a trained model.",
         "compare:compare": "Compare runs in a table and on a page.",
         "report:report": "Write an HTML page about runs, which opens offline.",
         "sample:sample": "Draw samples from a trained flow.",

@@ -95,6 +95,16 @@ def initial_state_of(task: AbstractTask, model: eqx.Module, batch: Any) -> Array
     return inputs.reshape(len(inputs), -1)
 
 
+def vector_field_of(task: AbstractTask, model: Any) -> VectorField:
+    """The vector field of one sample."""
+    return task.vector_field(model) if isinstance(task, HasVectorField) else model.vector_field
+
+
+def interval_of(task: AbstractTask) -> tuple[float, float]:
+    """The interval of time."""
+    return getattr(task, "interval", (0.0, 1.0))
+
+
 def _choose(y0: Arrays) -> np.ndarray:
     """The indices of samples to draw: the first ones or, on a line, evenly spread ones."""
     leaves = jtu.tree_leaves(y0)
@@ -109,8 +119,7 @@ def _choose(y0: Arrays) -> np.ndarray:
 def _solve(
     task: AbstractTask, model: Any, evaluation: SolveConfig, y0: Arrays, order: int
 ) -> SampleArrays:
-    field = task.vector_field(model) if isinstance(task, HasVectorField) else model.vector_field
-    t0, t1 = getattr(task, "interval", (0.0, 1.0))
+    field, (t0, t1) = vector_field_of(task, model), interval_of(task)
     dtype = jnp.result_type(*jtu.tree_leaves(y0))
     times = jnp.linspace(t0, t1, NUM_TIMES, dtype=dtype)
     # Both come from a single solve, so the path that is drawn is that of the solver.

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import diffrax as dfx
 import pytest
 
 from taynode import lab
@@ -194,3 +195,13 @@ def test_training_into_a_directory_that_cannot_be_made(taynode):
     assert code != 0
     assert "/proc/nowhere" in err
     assert "Traceback" not in err
+
+
+def test_advice_names_a_solver(taynode, runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("taynode.advice.search.EXPLICIT", (dfx.Bosh3(),))
+    plot = tmp_path / "advice.png"
+    code, out, _ = taynode("advise", runs[1], "--task", TASK, "--plot", plot, "--samples", 4)
+    assert code == 0
+    assert "Use Bosh3 with rtol=" in out
+    assert "Present setting: Euler on a fixed grid, 2.0 evaluations" in out
+    assert plot.read_bytes()[1:4] == b"PNG"
