@@ -37,6 +37,8 @@ OPTIMIZERS = Names(
 SCHEDULES = ("constant", "cosine", "steps", "exponential")
 WEIGHT_SCHEDULES = ("constant", "warmup", "taper")
 PRECISIONS = ("float32", "float64")
+# Single precision cannot resolve smaller tolerances.
+LEAST_SINGLE = 1e-7
 NO_REGULARIZER = "none"
 
 
@@ -103,6 +105,11 @@ class SolveConfig:
             positive(name, getattr(self, name))
         if self.steps is not None:
             positive("steps", self.steps)
+
+    @property
+    def needs_double(self) -> bool:
+        """Whether the tolerance is too small for single precision."""
+        return self.steps is None and min(self.rtol, self.atol) < LEAST_SINGLE
 
     def for_training(self) -> "SolveConfig":
         """The same solve with the variant of its solver that is cheaper to differentiate."""
@@ -266,6 +273,16 @@ class TrainConfig:
             positive(name, getattr(self, name))
         if self.train_samples is not None:
             positive("train_samples", self.train_samples)
+
+    @property
+    def needs_x64(self) -> bool:
+        """Whether JAX's double precision must be enabled.
+
+        A weight that follows evaluations measures them in double precision if their tolerance needs
+        it, whatever the precision of training.
+        """
+        measures = self.regularizer.is_controlled and self.evaluation.needs_double
+        return self.precision == "float64" or measures
 
 
 def to_dict(config: Any) -> Json:

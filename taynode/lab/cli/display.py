@@ -58,7 +58,7 @@ def run(
     quiet: bool = False,
 ) -> Json:
     """Train, and return the last row of the metrics. Nothing is printed if `quiet`."""
-    if settings.precision == "float64":
+    if settings.needs_x64:
         jax.config.update("jax_enable_x64", True)
     with Display(str(directory), enabled=not quiet and sys.stderr.isatty()) as display:
         done = train(

@@ -57,8 +57,7 @@ def evaluate(
         max_steps=MAX_STEPS,
         **tolerances(rtol, atol),
     )
-    # Single precision cannot resolve smaller tolerances.
-    loaded = load_run(run, task, double=min(solve.rtol, solve.atol) < 1e-7)
+    loaded = load_run(run, task, double=solve.needs_double)
     evaluator = Evaluator(loaded.task, solve, seed=loaded.config.seed)
     data = getattr(loaded.data, split)
     report = evaluator.report(loaded.model, data, samples, split=split)

@@ -40,6 +40,8 @@ HISTORY = (
     "train_seconds",
     "r2",
     "r3",
+    "weight",
+    "course",
 )
 
 
@@ -111,7 +113,7 @@ def _without_place(text: str, directory: Path) -> str:
 
 def _train(job: Job, directory: Path, task: AbstractTask) -> None:
     config = job.config
-    jax.config.update("jax_enable_x64", config.precision == "float64")
+    jax.config.update("jax_enable_x64", config.needs_x64)
 
     def on_finish(training: Training, path: Path) -> None:
         write_parameters(path / PARAMETERS, training.final_model, config, training.num_steps)

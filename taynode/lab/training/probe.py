@@ -23,6 +23,8 @@ def make_probe(task: AbstractTask, evaluation: SolveConfig) -> Probe:
     returns NaN.
     """
     evaluate = make_evaluation(task, make_solve(evaluation))
+    double = lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x
+    cast = (lambda x: jtu.tree_map(double, x)) if evaluation.needs_double else (lambda x: x)
 
     def probe(
         is_due: Bool[Array, ""], model: eqx.Module, batch: Samples, key: PRNGKeyArray
@@ -30,7 +32,7 @@ def make_probe(task: AbstractTask, evaluation: SolveConfig) -> Probe:
         few = jtu.tree_map(lambda x: x[:PROBE_SAMPLES], batch)
 
         def measure() -> Float[Array, ""]:
-            evaluated, _ = evaluate(model, few, key)
+            evaluated, _ = evaluate(cast(model), cast(few), key)
             return jnp.mean(jnp.asarray(evaluated.nfe, float))
 
         return jax.lax.cond(is_due, measure, lambda: jnp.full((), jnp.nan))

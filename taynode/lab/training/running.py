@@ -95,10 +95,10 @@ class Training:
 
     def __init__(self, config: TrainConfig, task: AbstractTask):
         self.config, self.task = config, task
-        if config.precision == "float64" and not jax.config.read("jax_enable_x64"):
+        if config.needs_x64 and not jax.config.read("jax_enable_x64"):
             raise ConfigError(
-                '`precision` "float64" needs `jax.config.update("jax_enable_x64", True)` before '
-                "anything else."
+                "Double precision, for `precision` or for a `budget` at such a small tolerance, "
+                'needs `jax.config.update("jax_enable_x64", True)` before anything else.'
             )
         task.scale = config.scale
         data = task.load()
