@@ -11,7 +11,8 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from .data import as_batch_fn, as_list, BatchFn, Keys
 from .front import Front, Point
-from .plan import Goal, message, next_phase
+from .goal import Goal, message
+from .plan import next_phase
 from .progress import Progress
 from .run import Run
 from .store import Store

@@ -20,6 +20,8 @@ from .training import controlled, CONTROLLER, LossFn, measure, Optimizer, train_
 MEASUREMENTS, LEAST_INTERVAL = 50, 10
 # So many steps in a row that cannot be applied are an error.
 MOST_FAILURES = 20
+# The learning rate of a refit rises for this part of it.
+WARMUP = 20
 # Steps down the penalty alone, which show what it costs.
 TRIAL_STEPS, MOST_TRIALS = 8, 12
 
@@ -74,13 +76,12 @@ class Run:
 
     def train(self, phase: Phase, state: TrainState, step: int) -> tuple[TrainState, int]:
         """Train until the next measurement or the end of a phase."""
-        num_steps, last, nfe = phase.last - phase.first, phase.last, math.nan
+        last, nfe = phase.last, math.nan
         if phase.nfe is not None:
-            last = min(last, step + max(LEAST_INTERVAL, num_steps // MEASUREMENTS))
+            last = min(last, step + max(LEAST_INTERVAL, (phase.last - phase.first) // MEASUREMENTS))
             nfe = self._probe(phase.kind, state, step) / phase.nfe
         while step < last:
-            share = (step - phase.first) / num_steps if phase.nfe is not None else 0.0
-            rate = 0.5 * (1 + math.cos(math.pi * share))
+            rate = _rate(phase, step)
             batch = self.batches(step, self.keys.batch(step))
             state, _ = self._step(state, batch, self.keys.loss(step), nfe=nfe, rate=rate)
             step, nfe = step + 1, math.nan
@@ -138,3 +139,12 @@ class Run:
     def _report(self, kind: Kind, step: int, nfe: float, loss: float, weight: float) -> None:
         if self.on_progress is not None:
             self.on_progress(Progress(step, self.steps, kind, nfe, loss, weight))
+
+
+def _rate(phase: Phase, step: int) -> float:
+    """What the learning rate of a step is multiplied by."""
+    done = (step - phase.first + 1) / (phase.last - phase.first)
+    # A new optimizer knows no scale of the gradients yet.
+    if phase.nfe is None:
+        return done if phase.first == 0 else 1.0
+    return phase.rate * min(1.0, WARMUP * done) * 0.5 * (1 + math.cos(math.pi * done))
