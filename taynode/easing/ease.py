@@ -16,7 +16,7 @@ from .plan import next_phase
 from .progress import Progress
 from .run import Run
 from .store import Store
-from .training import LossFn, Optimizer, TrainState
+from .training import controlled, LossFn, Optimizer, TrainState
 
 
 def ease(
@@ -28,9 +28,9 @@ def ease(
     *,
     steps: int,
     key: PRNGKeyArray,
-    nfe: float | None = None,
-    within: float | None = None,
-    within_atol: float | None = None,
+    nfe: float | int | None = None,
+    within: float | int | None = None,
+    within_atol: float | int | None = None,
     evaluate: LossFn | None = None,
     path: str | os.PathLike[str] | None = None,
     on_progress: Callable[[Progress], object] | None = None,
@@ -88,7 +88,7 @@ def ease(
         steps,
         on_progress,
     )
-    state = TrainState.start(model, optimizer, weight=0.0)
+    state = TrainState.start(model, optimizer, controlled(0.0))
     if path is None:
         points = _run(run, goal, state, None)
     else:

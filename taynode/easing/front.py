@@ -58,7 +58,7 @@ class Front:
         """The given model."""
         return self.points[0]
 
-    def within(self, rtol: float = 0.01, *, atol: float = 0.0) -> Point:
+    def within(self, rtol: float | int = 0.01, *, atol: float | int = 0.0) -> Point:
         """The cheapest point whose loss is near that of the given model.
 
         **Arguments:**
@@ -70,7 +70,7 @@ class Front:
         limit = self.given.loss + allowance(self.given.loss, rtol, atol)
         return min((p for p in self._finite if p.loss <= limit), key=lambda p: (p.nfe, p.loss))
 
-    def at(self, *, nfe: float) -> Point:
+    def at(self, *, nfe: float | int) -> Point:
         """The point of the least loss with at most `nfe` evaluations, or up to 5 % more."""
         affordable = [p for p in self._finite if p.nfe <= (1 + NEAR) * nfe]
         if not affordable:
@@ -120,7 +120,7 @@ class Front:
         return "\n".join([*rows, self.message] if self.message else rows)
 
 
-def allowance(reference: float, rtol: float, atol: float) -> float:
+def allowance(reference: float, rtol: float | int, atol: float | int) -> float:
     """How much a loss may be above a reference."""
     if rtol < 0 or atol < 0:
         raise ValueError(f"`rtol` and `atol` must not be negative, got {rtol} and {atol}.")

@@ -10,9 +10,9 @@ from .front import allowance, Front, NEAR, Point
 class Goal:
     """What is asked for: a number of evaluations, a loss, or neither, which is the whole front."""
 
-    nfe: float | None
-    rtol: float | None
-    atol: float | None
+    nfe: float | int | None
+    rtol: float | int | None
+    atol: float | int | None
 
     def __post_init__(self):
         if self.nfe is not None and self.by_loss:

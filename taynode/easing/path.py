@@ -16,8 +16,8 @@ WANTED_FALL = 0.1
 LEAST_RISE, MOST_RISE = 1.5, 4.0
 # The path ends if the evaluations fall by less than this while the weight rises by three decades.
 LEAST_FALL, PATIENCE = 0.02, 1e3
-# The loss on the path may be above its limit by this factor: refitting lowers it.
-SLACK = 4.0
+# The loss on the path may rise by so many times what is allowed: refitting lowers it.
+SLACK = 3.0
 
 
 def next_weight(points: Sequence[Point], goal: Goal, scale: float) -> float | None:
@@ -30,7 +30,7 @@ def next_weight(points: Sequence[Point], goal: Goal, scale: float) -> float | No
         return None
     if goal.nfe is not None and last.nfe <= goal.nfe:
         return None
-    if goal.by_loss and excess(last, path) > SLACK * goal.allowed(points[0].loss):
+    if goal.by_loss and _is_lost(points, goal):
         return None
     fell = max(i for i in range(len(path)) if i == 0 or _fall(points[i], path[i]) > LEAST_FALL)
     if last.weight > PATIENCE * path[fell].weight:
@@ -46,9 +46,9 @@ def _fall(before: Point, after: Point) -> float:
     return math.log(before.nfe / after.nfe)
 
 
-def excess(point: Point, path: Sequence[Point]) -> float:
-    """How much the loss of a point of the path is above the least of the path.
-
-    Both have the noise of a learning rate that does not decay. The given model has not.
-    """
-    return point.loss - min(p.loss for p in path)
+def _is_lost(points: Sequence[Point], goal: Goal) -> bool:
+    """Whether the loss is so large that no refit would bring it to what is allowed."""
+    given, first, last = points[0], points[1], points[-1]
+    # The first weight hardly matters, so its point shows what the learning rate alone does.
+    noise = max(first.loss - given.loss, 0.0)
+    return last.loss - given.loss > SLACK * (goal.allowed(given.loss) + noise)

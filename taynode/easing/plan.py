@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .front import Kind, NEAR, Point
 from .goal import Goal
-from .path import excess, next_weight
+from .path import next_weight
 
 
 # Each point of the path has this share of all steps: the path is there to be refitted.
@@ -68,19 +68,22 @@ def _refit(points: Sequence[Point], goal: Goal, steps: int) -> Phase | None:
     if num_steps == 0:
         return None
     if goal.nfe is not None:
-        nfe = goal.nfe
+        nfe = float(goal.nfe)
     elif goal.by_loss:
         nfe = _between(points, goal)
     else:
         least = min(points[i].nfe for i in path)
         nfe = points[0].nfe * (least / points[0].nfe) ** (1 - (num_left - 1) / num_refits)
     scouted = _on_path(points, path, nfe)
+    start = _nearest(points, refits, nfe) if refits else scouted
     return Phase(
         kind="refitted",
-        start=_nearest(points, refits, nfe) if refits else scouted,
+        start=start,
         first=first,
         last=first + num_steps,
-        weight=points[scouted].weight,
+        # The model lags behind the weight of the path, so at a budget below that of another refit
+        # one weight is too large, and the other too small.
+        weight=math.sqrt(points[scouted].weight * points[start].weight),
         nfe=nfe,
         rate=SMALL_RATE if refits else 1.0,
     )
@@ -98,13 +101,13 @@ def _nearest(points: Sequence[Point], indices: list[int], nfe: float) -> int:
 
 
 def _between(points: Sequence[Point], goal: Goal) -> float:
-    """The evaluations between those whose loss is allowed and those whose loss is not."""
-    given, path = points[0], [p for p in points if p.kind == "scouted" and p.is_finite]
-    refits = [p for p in points if p.kind == "refitted" and p.is_finite]
-    allowed = goal.allowed(given.loss)
-    if not refits:
-        return min(p.nfe for p in path if excess(p, path) <= allowed)
-    most = min([given.nfe, *(p.nfe for p in refits if p.loss <= given.loss + allowed)])
-    least = min(p.nfe for p in points if p.is_finite)
-    too_few = [p.nfe for p in refits if p.loss > given.loss + allowed and p.nfe < most]
-    return math.sqrt(most * max([least, *too_few]))
+    """The evaluations between those whose loss is allowed and those whose loss is not.
+
+    Losses on the path have the noise of a learning rate that does not decay. Refits decide.
+    """
+    limit = points[0].loss + goal.allowed(points[0].loss)
+    decided = [p for p in points if p.kind != "scouted" and p.is_finite]
+    most = min(p.nfe for p in decided if p.loss <= limit)
+    too_few = [p.nfe for p in decided if p.loss > limit and p.nfe < most]
+    least = max(too_few) if too_few else min(p.nfe for p in points if p.is_finite)
+    return math.sqrt(most * least)

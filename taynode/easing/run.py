@@ -47,8 +47,8 @@ class Run:
         with their offsets, and does not need a gradient of the loss, which may be 0.
         """
         batch = self.batches(0, self.keys.batch(0))
-        for weight in 10.0 ** -np.arange(MOST_TRIALS):
-            state, course = TrainState.start(model, self.optimizer, weight=float(weight)), []
+        for weight in (10.0**-i for i in range(MOST_TRIALS)):
+            state, course = TrainState.start(model, self.optimizer, controlled(weight)), []
             for _ in range(TRIAL_STEPS + 1):
                 state, measured = self._step(state, batch, self.keys.trial, share=0.0)
                 course.append((float(measured.loss), float(measured.penalty)))
@@ -70,9 +70,10 @@ class Run:
         """The state at the beginning of a phase; `state` is that after the phase before."""
         if phase.nfe is None:
             return eqx.tree_at(lambda s: s.control, state, controlled(phase.weight))
-        start = points[phase.start]
-        excess = start.nfe / phase.nfe
-        return TrainState.start(start.model, self.optimizer, weight=phase.weight, excess=excess)
+        point = points[phase.start]
+        control = controlled(phase.weight, point.nfe / phase.nfe)
+        begun = TrainState.start(point.model, self.optimizer, control)
+        return eqx.tree_at(lambda s: s.num_failures, begun, state.num_failures)
 
     def train(self, phase: Phase, state: TrainState, step: int) -> tuple[TrainState, int]:
         """Train until the next measurement or the end of a phase."""

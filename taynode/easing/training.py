@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, runtime_checkable, TypeAlias
 
 import diffrax as dfx
 import equinox as eqx
@@ -21,6 +21,7 @@ LossFn: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[RealScalar, d
 CONTROLLER = Budget(nfe=1.0)
 
 
+@runtime_checkable
 class Optimizer(Protocol):
     """What is used of an `optax.GradientTransformation`."""
 
@@ -40,13 +41,11 @@ class TrainState(eqx.Module):
     num_failures: Int[Array, ""]
 
     @classmethod
-    def start(
-        cls, model: PyTree, optimizer: Optimizer, *, weight: float, excess: float = 1.0
-    ) -> "TrainState":
-        """The state of a training that begins; see `controlled`."""
+    def start(cls, model: PyTree, optimizer: Optimizer, control: ControlState) -> "TrainState":
+        """The state of a training that begins."""
         with jax.numpy_dtype_promotion("standard"):
             opt_state = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
-        return cls(model, opt_state, controlled(weight, excess), jnp.array(0))
+        return cls(model, opt_state, control, jnp.array(0, int))
 
 
 class Measured(eqx.Module):

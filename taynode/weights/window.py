@@ -82,7 +82,7 @@ class Window(NamedTuple):
     @classmethod
     def first(cls) -> "Window":
         """The window of a run that begins."""
-        return cls(jnp.array(0), jnp.array(FEWEST_STEPS), *_no_means())
+        return cls(jnp.array(0, int), jnp.array(FEWEST_STEPS, int), *_no_means())
 
     def add(
         self, nfe: Measurement | None, loss: Measurement | None, penalty: Measurement | None
