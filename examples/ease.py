@@ -16,13 +16,16 @@ import optax
 import taynode as tn
 
 
+R_3 = tn.TotalDerivative(order=3)
+
+
 def disc_and_ring(step, key):
     """A batch: points, and 1 or -1 for the ring or the disc. There is no end of them."""
     points = jr.normal(key, (128, 2))
     return points, jnp.where(jnp.sum(points**2, axis=1) > 1.4, 1.0, -1.0)
 
 
-def loss_fn(mlp, batch, key):
+def loss_fn(mlp, batch, key, regularizer=R_3):
     """The loss, and the solutions with their penalties and evaluations."""
 
     def solve(y0, key):
@@ -34,7 +37,7 @@ def loss_fn(mlp, batch, key):
             dt0=None,
             y0=y0,
             stepsize_controller=dfx.PIDController(rtol=1e-5, atol=1e-5),
-            regularizer=tn.TotalDerivative(order=3),
+            regularizer=regularizer,
             key=key,
         )
 
@@ -51,7 +54,8 @@ def train(num_steps, *, key):
 
     @eqx.filter_jit
     def step(mlp, opt_state, key):
-        gradient = eqx.filter_grad(lambda mlp: loss_fn(mlp, disc_and_ring(0, key), key)[0])(mlp)
+        loss = lambda mlp: loss_fn(mlp, disc_and_ring(0, key), key, regularizer=None)[0]
+        gradient = eqx.filter_grad(loss)(mlp)
         updates, opt_state = optim.update(gradient, opt_state)
         return eqx.apply_updates(mlp, updates), opt_state
 
@@ -60,22 +64,19 @@ def train(num_steps, *, key):
     return mlp
 
 
-def main(num_steps=600, share=0.75):
-    """Train a model, and make it cheap in half as many steps. `share` is that of evaluations."""
+def main(num_steps=600, nfe=40):
+    """Train a model, and make it cheap in half as many steps."""
     model_key, valid_key, ease_key = jr.split(jr.key(0), 3)
-    mlp = train(num_steps, key=model_key)
-    valid = disc_and_ring(0, valid_key)
-    _, sol = eqx.filter_jit(loss_fn)(mlp, valid, valid_key)
-    nfe = share * float(jnp.mean(sol.stats["nfe"]))
     front = tn.ease(
-        mlp,
+        train(num_steps, key=model_key),
         loss_fn,
         disc_and_ring,
-        valid,
+        disc_and_ring(0, valid_key),
         optax.adam(1e-2),
         steps=num_steps // 2,
         key=ease_key,
         nfe=nfe,
+        on_progress=print,
     )
     print(front)
     return front
@@ -84,6 +85,6 @@ def main(num_steps=600, share=0.75):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=600, help="training steps")
-    parser.add_argument("--share", type=float, default=0.75, help="share of the evaluations")
+    parser.add_argument("--nfe", type=float, default=40, help="evaluations to allow")
     args = parser.parse_args()
-    main(args.steps, args.share)
+    main(args.steps, args.nfe)

@@ -80,8 +80,13 @@ def ease(*, batches=batches, valid=VALID, steps=STEPS, **options):
 
 
 @pytest.fixture(scope="module")
-def front():
-    return ease()
+def reports():
+    return []
+
+
+@pytest.fixture(scope="module")
+def front(reports):
+    return ease(on_progress=reports.append)
 
 
 def assert_same(front, other):
@@ -154,7 +159,7 @@ def test_a_budget_above_need_trains_nothing():
 
 
 def test_an_infeasible_budget_is_said():
-    front = ease(nfe=2)
+    front = ease(nfe=2, steps=24)
     assert front.points[-1].kind == "refitted"
     assert f"budget of 2 evaluations is not reached: the least is {front.least_nfe:.4g}" in str(
         front
@@ -238,10 +243,9 @@ def test_batches_of_a_list_and_of_an_iterable():
         ease(batches=iter(listed), path="unused", **options)
 
 
-def test_progress_is_reported():
-    reports = []
-    ease(on_progress=reports.append)
+def test_progress_is_reported(front, reports):
     assert [r.step for r in reports] == sorted(r.step for r in reports)
+    assert {p.step for p in front.points} <= {r.step for r in reports}
     assert str(reports[0]).startswith("step 0 of 192, given: 49 evaluations, loss 0")
 
 

@@ -47,7 +47,7 @@ def test_budget_trains(capsys):
 
 def test_ease_makes_points(capsys):
     with jax.numpy_dtype_promotion("standard"):
-        front = load("ease").main(num_steps=4, share=0.9)
+        front = load("ease").main(num_steps=4, nfe=15)
     assert [p.kind for p in front.points] == ["given", "scouted", "refitted"]
     assert "given" in capsys.readouterr().out
 

@@ -3,9 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 
-import equinox as eqx
 import jax.random as jr
-import jax.tree_util as jtu
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
@@ -15,7 +13,7 @@ from .goal import Goal, message
 from .plan import next_phase
 from .progress import Progress
 from .run import Run
-from .store import Store
+from .store import digest, Store
 from .training import controlled, LossFn, Optimizer, TrainState
 
 
@@ -93,7 +91,7 @@ def ease(
         points = _run(run, goal, state, None)
     else:
         settings = {"steps": steps, "nfe": nfe, "within": within, "within_atol": within_atol}
-        settings |= {"key": np.asarray(jr.key_data(key)).tolist(), "model": _shapes(model)}
+        settings |= {"key": np.asarray(jr.key_data(key)).tolist(), "model": digest(model)}
         points = _run(run, goal, state, Store(path, settings))
     return Front(tuple(points), message(points, goal))
 
@@ -132,9 +130,3 @@ def _check_given(point: Point) -> None:
             f"The given model has a validation loss of {point.loss} and {point.nfe} evaluations. "
             "Both must be finite: does its solve fail?"
         )
-
-
-def _shapes(model: PyTree) -> list[str]:
-    """The arrays of a model, in words."""
-    arrays = jtu.tree_leaves(eqx.filter(model, eqx.is_array))
-    return [f"{x.dtype}{list(x.shape)}" for x in arrays]

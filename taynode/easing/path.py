@@ -30,7 +30,7 @@ def next_weight(points: Sequence[Point], goal: Goal, scale: float) -> float | No
         return None
     if goal.nfe is not None and last.nfe <= goal.nfe:
         return None
-    if goal.by_loss and _is_lost(points, goal):
+    if goal.by_loss and _is_lost(points[0], path, goal):
         return None
     fell = max(i for i in range(len(path)) if i == 0 or _fall(points[i], path[i]) > LEAST_FALL)
     if last.weight > PATIENCE * path[fell].weight:
@@ -46,9 +46,10 @@ def _fall(before: Point, after: Point) -> float:
     return math.log(before.nfe / after.nfe)
 
 
-def _is_lost(points: Sequence[Point], goal: Goal) -> bool:
+def _is_lost(given: Point, path: Sequence[Point], goal: Goal) -> bool:
     """Whether the loss is so large that no refit would bring it to what is allowed."""
-    given, first, last = points[0], points[1], points[-1]
-    # The first weight hardly matters, so its point shows what the learning rate alone does.
-    noise = max(first.loss - given.loss, 0.0)
-    return last.loss - given.loss > SLACK * (goal.allowed(given.loss) + noise)
+    # The first weights hardly matter, so they show what the learning rate alone does to the loss.
+    noise = max(0.0, *(p.loss - given.loss for p in path[:2]))
+    # One point may be bad by chance.
+    rise = min(p.loss - given.loss for p in path[-2:])
+    return len(path) > 2 and rise > SLACK * (goal.allowed(given.loss) + noise)

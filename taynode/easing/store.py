@@ -72,9 +72,7 @@ class Store:
         return Saved(points, header["scale"], Phase(**header["phase"]), header["step"], state)
 
     def _write(self, name: str, header: dict[str, Any], tree: PyTree) -> None:
-        stream = io.BytesIO()
-        eqx.tree_serialise_leaves(stream, eqx.filter(tree, eqx.is_array))
-        content = stream.getvalue()
+        content = _as_bytes(tree)
         header = {"sha256": hashlib.sha256(content).hexdigest(), **header}
         draft = self.directory / f".{name}.tmp"
         with open(draft, "wb") as file:
@@ -107,3 +105,15 @@ class Store:
 
 def _name(index: int) -> str:
     return f"point_{index:03d}.eqx"
+
+
+def _as_bytes(tree: PyTree) -> bytes:
+    """The arrays of a pytree in equinox's format."""
+    stream = io.BytesIO()
+    eqx.tree_serialise_leaves(stream, eqx.filter(tree, eqx.is_array))
+    return stream.getvalue()
+
+
+def digest(tree: PyTree) -> str:
+    """A short name for the arrays of a pytree, by their values."""
+    return hashlib.sha256(_as_bytes(tree)).hexdigest()[:16]

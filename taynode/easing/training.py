@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from .._types import RealScalar, RealScalarLike
 from ..weights import Budget, ControlState
+from ..weights.controller import LARGEST_ERROR
 
 
 LossFn: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[RealScalar, dfx.Solution]]
@@ -25,8 +26,15 @@ CONTROLLER = Budget(nfe=1.0)
 class Optimizer(Protocol):
     """What is used of an `optax.GradientTransformation`."""
 
-    init: Callable[..., Any]
-    update: Callable[..., Any]
+    @property
+    def init(self) -> Callable[..., Any]:
+        """From the parameters to a state."""
+        ...
+
+    @property
+    def update(self) -> Callable[..., Any]:
+        """From gradient, state and parameters to updates and a state."""
+        ...
 
 
 class TrainState(eqx.Module):
@@ -66,12 +74,13 @@ def controlled(weight: float, excess: float = 1.0) -> ControlState:
     # Each has an array of its own. The evaluations are not yet known.
     number = lambda value: jnp.array(value, state.log_weight.dtype)
     log_weight = math.log(weight) if weight > 0 else -math.inf
+    error = min(max(math.log(excess), -LARGEST_ERROR), LARGEST_ERROR)
     return state._replace(
         log_weight=number(log_weight),
         log_first=number(log_weight),
         fell_at=number(log_weight),
         course=number(math.nan),
-        error=number(math.log(excess)),
+        error=number(error),
         is_active=jnp.array(True),
         was_active=jnp.array(True),
     )
