@@ -168,11 +168,11 @@ def test_an_infeasible_budget_is_said():
 
 @pytest.mark.slow
 def test_a_budget_is_reached():
-    front = ease(nfe=34, steps=1000)
-    assert front.points[-1].nfe == pytest.approx(34, rel=0.1)
-    assert "is reached" in front.message
+    front = ease(nfe=43, steps=1500)
+    assert front.points[-1].nfe == pytest.approx(43, rel=0.1)
+    assert "The budget of 43 evaluations is reached" in front.message
     # Refitting lowers the loss of what was scouted.
-    assert front.points[-1].loss < front.points[-2].loss
+    assert front.points[-1].loss < min(0.2, front.points[-2].loss)
 
 
 class Killed(Exception):

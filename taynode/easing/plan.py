@@ -76,23 +76,28 @@ def _refit(points: Sequence[Point], goal: Goal, steps: int) -> Phase | None:
         nfe = points[0].nfe * (least / points[0].nfe) ** (1 - (num_left - 1) / num_refits)
     scouted = _on_path(points, path, nfe)
     start = _nearest(points, refits, nfe) if refits else scouted
+    # On the path the model lags behind the weight, by about one point.
+    lagged = points[max(scouted - 1, path[0])].weight
     return Phase(
         kind="refitted",
         start=start,
         first=first,
         last=first + num_steps,
-        # The model lags behind the weight of the path, so at a budget below that of another refit
-        # one weight is too large, and the other too small.
-        weight=math.sqrt(points[scouted].weight * points[start].weight),
+        weight=math.sqrt(lagged * points[start].weight) if refits else lagged,
         nfe=nfe,
         rate=SMALL_RATE if refits else 1.0,
     )
 
 
 def _on_path(points: Sequence[Point], path: list[int], nfe: float) -> int:
-    """The index of the first point of the path from which on the evaluations stay at a budget."""
-    affordable = itertools.takewhile(lambda i: points[i].nfe <= (1 + NEAR) * nfe, reversed(path))
-    return min(affordable, default=path[-1])
+    """The index of the point at which the path comes to a budget to stay there.
+
+    That is the last point before or the first after, whichever is nearer. Behind a sudden fall
+    there may be no way back.
+    """
+    after = list(itertools.takewhile(lambda i: points[i].nfe <= (1 + NEAR) * nfe, reversed(path)))
+    before = path[: len(path) - len(after)]
+    return _nearest(points, before[-1:] + after[-1:], nfe)
 
 
 def _nearest(points: Sequence[Point], indices: list[int], nfe: float) -> int:

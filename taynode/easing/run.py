@@ -144,8 +144,9 @@ class Run:
 
 def _rate(phase: Phase, step: int) -> float:
     """What the learning rate of a step is multiplied by."""
-    done = (step - phase.first + 1) / (phase.last - phase.first)
-    # A new optimizer knows no scale of the gradients yet.
+    num_steps, done = phase.last - phase.first, step - phase.first
+    # A new optimizer does not know the scale of the gradients yet, so its steps are small first.
+    rise = (done + 1) / num_steps
     if phase.nfe is None:
-        return done if phase.first == 0 else 1.0
-    return phase.rate * min(1.0, WARMUP * done) * 0.5 * (1 + math.cos(math.pi * done))
+        return rise if phase.first == 0 else 1.0
+    return phase.rate * min(1.0, WARMUP * rise) * 0.5 * (1 + math.cos(math.pi * done / num_steps))
