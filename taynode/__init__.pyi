@@ -8,6 +8,7 @@ from . import (
 )
 from .advice import Advice as Advice, advise as advise
 from .backward import backward_statistics as backward_statistics
+from .easing import ease as ease, Front as Front, matching as matching
 from .integration.diagnosis import diagnose as diagnose, Diagnosis as Diagnosis
 from .integration.grid import FixedGrid as FixedGrid
 from .integration.initial_step import initial_step_size as initial_step_size

@@ -41,6 +41,13 @@ def test_budget_trains(capsys):
     assert "less than the budget of 1000: the weight is 0" in printed
 
 
+def test_ease_makes_points(capsys):
+    with jax.numpy_dtype_promotion("standard"):
+        front = load("ease").main(num_steps=4, nfe=15)
+    assert [p.kind for p in front.points] == ["given", "scouted", "refitted"]
+    assert "given" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_budget_is_kept():
     module = load("budget")

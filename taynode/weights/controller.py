@@ -110,8 +110,8 @@ class AbstractControlled(AbstractWeight[ControlState]):
             course=number(0.0),
             falling_from=number(0.0),
             fell_at=number(0.0),
-            waited=jnp.array(0),
-            num_holds=jnp.array(0),
+            waited=jnp.array(0, int),
+            num_holds=jnp.array(0, int),
             has_responded=flag(),
             is_held=flag(),
         )

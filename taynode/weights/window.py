@@ -23,7 +23,7 @@ class Mean(NamedTuple):
     @classmethod
     def empty(cls) -> "Mean":
         """No measurement."""
-        return cls(jnp.array(0.0), jnp.array(0))
+        return cls(jnp.array(0.0, float), jnp.array(0, int))
 
     def add(self, values: Measurement | None) -> "Mean":
         """Add the mean of some values, unless they are absent or not finite."""
@@ -50,7 +50,7 @@ class Spread(NamedTuple):
     @classmethod
     def empty(cls) -> "Spread":
         """No measurement."""
-        return cls(jnp.array(0.0), jnp.array(0.0), jnp.array(0))
+        return cls(jnp.array(0.0, float), jnp.array(0.0, float), jnp.array(0, int))
 
     def add(self, value: Measurement | None) -> "Spread":
         """Add a number, unless it is absent or not finite."""
@@ -82,7 +82,7 @@ class Window(NamedTuple):
     @classmethod
     def first(cls) -> "Window":
         """The window of a run that begins."""
-        return cls(jnp.array(0), jnp.array(FEWEST_STEPS), *_no_means())
+        return cls(jnp.array(0, int), jnp.array(FEWEST_STEPS, int), *_no_means())
 
     def add(
         self, nfe: Measurement | None, loss: Measurement | None, penalty: Measurement | None

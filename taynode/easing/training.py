@@ -1,0 +1,165 @@
+"""A step of training, and a measurement: pure functions of arrays."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable, TypeAlias
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from .._types import RealScalar, RealScalarLike
+from ..weights import Budget, ControlState
+from ..weights.controller import LARGEST_ERROR
+
+
+LossFn: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[RealScalar, dfx.Solution]]
+
+# The controller sees evaluations in units of the budget. So one program serves all budgets.
+CONTROLLER = Budget(nfe=1.0)
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """What is used of an `optax.GradientTransformation`."""
+
+    @property
+    def init(self) -> Callable[..., Any]:
+        """From the parameters to a state."""
+        ...
+
+    @property
+    def update(self) -> Callable[..., Any]:
+        """From gradient, state and parameters to updates and a state."""
+        ...
+
+
+class TrainState(eqx.Module):
+    """The values that a step changes.
+
+    `num_failures` counts the steps since the last one that could be applied.
+    """
+
+    model: PyTree
+    opt_state: PyTree
+    control: ControlState
+    num_failures: Int[Array, ""]
+
+    @classmethod
+    def start(cls, model: PyTree, optimizer: Optimizer, control: ControlState) -> "TrainState":
+        """The state of a training that begins."""
+        with jax.numpy_dtype_promotion("standard"):
+            opt_state = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
+        return cls(model, opt_state, control, jnp.array(0, int))
+
+
+class Measured(eqx.Module):
+    """The numbers of a batch: the loss, the penalty and the mean number of evaluations."""
+
+    loss: RealScalar
+    penalty: RealScalar
+    nfe: Float[Array, ""]
+    is_solved: Bool[Array, ""]
+
+
+def controlled(weight: float, excess: float = 1.0) -> ControlState:
+    """The state of a controller that begins with a weight.
+
+    `excess` is the number of evaluations with this weight, in units of the budget.
+    """
+    state = CONTROLLER.init()
+    # Each has an array of its own. The evaluations are not yet known.
+    number = lambda value: jnp.array(value, state.log_weight.dtype)
+    log_weight = math.log(weight) if weight > 0 else -math.inf
+    error = min(max(math.log(excess), -LARGEST_ERROR), LARGEST_ERROR)
+    return state._replace(
+        log_weight=number(log_weight),
+        log_first=number(log_weight),
+        fell_at=number(log_weight),
+        course=number(math.nan),
+        error=number(error),
+        is_active=jnp.array(True),
+        was_active=jnp.array(True),
+    )
+
+
+@eqx.filter_jit
+def train_step(
+    loss_fn: LossFn,
+    optimizer: Optimizer,
+    state: TrainState,
+    batch: PyTree,
+    key: PRNGKeyArray,
+    *,
+    nfe: RealScalarLike,
+    rate: RealScalarLike,
+    share: RealScalarLike,
+) -> tuple[TrainState, Measured]:
+    """One step, unless its solve fails or its loss or its gradient is not finite.
+
+    **Arguments:**
+
+    - `nfe`: evaluations in units of the budget; NaN if they are not measured in this step.
+    - `rate`: what the optimizer's updates are multiplied by.
+    - `share`: what the loss is multiplied by, but not the penalty.
+    """
+
+    @eqx.filter_value_and_grad(has_aux=True)
+    def objective(model: PyTree) -> tuple[RealScalar, Measured]:
+        measured = _measure(loss_fn, model, batch, key)
+        weight = CONTROLLER(state.control).astype(measured.penalty.dtype)
+        penalty = (weight * measured.penalty).astype(measured.loss.dtype)
+        return jnp.asarray(share, measured.loss.dtype) * measured.loss + penalty, measured
+
+    (_, measured), gradient = objective(state.model)
+    parameters = eqx.filter(state.model, eqx.is_inexact_array)
+    # optax counts in integers and multiplies them with floating-point numbers.
+    with jax.numpy_dtype_promotion("standard"):
+        updates, opt_state = optimizer.update(gradient, state.opt_state, parameters)
+    updates = jtu.tree_map(lambda x: jnp.asarray(rate, x.dtype) * x, updates)
+    model = eqx.apply_updates(state.model, updates)
+    finite = [jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves((measured.loss, gradient))]
+    applies = measured.is_solved & jnp.all(jnp.stack(finite))
+    model, opt_state = _where(applies, (model, opt_state), (state.model, state.opt_state))
+    control = CONTROLLER.update(
+        state.control, nfe=nfe, loss=measured.loss, penalty=measured.penalty
+    )
+    num_failures = jnp.where(applies, 0, state.num_failures + 1)
+    return TrainState(model, opt_state, control, num_failures), measured
+
+
+@eqx.filter_jit
+def measure(loss_fn: LossFn, model: PyTree, batch: PyTree, key: PRNGKeyArray) -> Measured:
+    """The numbers of a batch."""
+    return _measure(loss_fn, model, batch, key, needs_penalty=False)
+
+
+def _measure(
+    loss_fn: LossFn, model: PyTree, batch: PyTree, key: PRNGKeyArray, needs_penalty: bool = True
+) -> Measured:
+    loss, solution = loss_fn(model, batch, key)
+    stats = solution.stats
+    if "nfe" not in stats or (needs_penalty and "penalty" not in stats):
+        raise ValueError(
+            "`loss_fn` must return a loss and the solution of "
+            f"`tn.diffeqsolve(..., regularizer=...)`, got one with the statistics {list(stats)}."
+        )
+    penalties = [jnp.mean(x) for x in jtu.tree_leaves(stats.get("penalty"))]
+    penalty = sum(penalties[1:], penalties[0]) if penalties else jnp.array(jnp.nan)
+    nfe = jnp.mean(jnp.asarray(stats["nfe"], CONTROLLER.init().nfe.dtype))
+    return Measured(loss, penalty, nfe, jnp.all(_okay(solution.result)))
+
+
+def _okay(result: dfx.RESULTS) -> Bool[Array, "..."]:
+    good = dfx.RESULTS.successful, dfx.RESULTS.event_occurred
+    return (result._value == good[0]._value) | (result._value == good[1]._value)
+
+
+def _where(condition: Bool[Array, ""], new: PyTree, old: PyTree) -> PyTree:
+    """The arrays of one of two pytrees that differ in their arrays only."""
+    arrays, rest = eqx.partition(new, eqx.is_array)
+    old = eqx.filter(old, eqx.is_array)
+    return eqx.combine(jtu.tree_map(lambda x, y: jnp.where(condition, x, y), arrays, old), rest)
