@@ -86,8 +86,8 @@ class RegularizerConfig:
     """Which regularizer is used, and how strongly.
 
     - `name`: the name of the regularizer: none, r1 to r8 (total derivatives), kinetic, jacobian,
-        rnode or directional.
-    - `weight`: the factor of the penalty in the loss.
+        rnode, directional or nfe (expected evaluations).
+    - `weight`: the factor of the penalty in the loss; for nfe, the price of an evaluation.
     - `schedule`: how the weight changes: constant, warmup (rises from zero) or taper (falls to
         zero).
     - `schedule_fraction`: the fraction of training that the rise or fall takes.

@@ -107,7 +107,7 @@ class _Planner:
         if k == 4 and (pair := self._two_curves(shares)):
             return pair
         groups: dict[tuple[float, ...], list[int]] = {}
-        for j in np.flatnonzero(shares):
+        for j in np.flatnonzero(shares).tolist():
             alone = np.eye(len(shares))[j]
             start = [self.weights(self._mean(alone, m), m - 1) for m in range(2, k // 2 + 1)]
             agreeing = tuple(np.round(np.concatenate([[0.0], *start]), 8) + 0.0)

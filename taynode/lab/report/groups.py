@@ -18,6 +18,7 @@ NAMES = {
     "jacobian": "Jacobian norm",
     "rnode": "RNODE",
     "directional": "directional derivative",
+    "nfe": "expected evaluations",
 }
 
 

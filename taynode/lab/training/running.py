@@ -120,7 +120,7 @@ class Training:
         arrays, self.static = eqx.partition(new_model(config, task, self.keys.model), eqx.is_array)
         self.state = first_state(arrays, optimizer)
         self.best = None if self.valid_data is None else Best(_copy(arrays), np.inf, 0)
-        regularizer = make_regularizer(config.regularizer, task.charged)
+        regularizer = make_regularizer(config.regularizer, task.charged, config.evaluation)
         self.weight = make_weight(config.regularizer, self.num_steps)
         solve = make_solve(
             config.training,
