@@ -22,8 +22,8 @@ START = 2
 # The first step is chosen small, and the last one is cut at the end.
 SHORT_STEPS = 1.5
 # Attempts per step of a control without lag: steps are rejected where the solution becomes harder,
-# and are too small where it becomes easier. Measured: 1.0 to 1.35.
-ATTEMPTS = 1.2
+# and are too small where it becomes easier. Measured: 1.0 to 1.3.
+ATTEMPTS = 1.1
 
 
 def _as_method(solver: Any) -> dfx.AbstractERK:

@@ -179,7 +179,7 @@ def test_joint_and_separate_control():
     joint = 20.0 * regularizer.over(0.0, 20.0).rate(rotation, 0.0, y0, None, None)[1]
     # The error estimate of Bosh3 is a third derivative divided by 48.
     steps = lambda radius: 20.0 / 0.9 * (radius / np.sqrt(2) / 48 / 1e-4) ** (1 / 3)
-    evaluations = lambda steps: 2 + 3 * (1.5 + 1.2 * steps)
+    evaluations = lambda steps: 2 + 3 * (1.5 + 1.1 * steps)
     close(joint, steps(rms(radii)), 1e-12)
     close(rows, evaluations(np.mean(steps(radii))), 1e-3)
 
@@ -208,7 +208,7 @@ def test_no_steps_can_be_saved_on_a_constant_path():
     value, slope = jax.jit(jax.value_and_grad(rate))(0.0)
     close(value, 1 / 3, 1e-12)
     close(slope, 0.0, 0, atol=1e-12)
-    close(regularizer.finalize(3 * value, 2.0, 5.0), 2 + 3 * (1.5 + 1.2), 1e-12)
+    close(regularizer.finalize(3 * value, 2.0, 5.0), 2 + 3 * (1.5 + 1.1), 1e-12)
 
 
 def test_a_part_of_the_state():
