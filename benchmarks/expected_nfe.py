@@ -121,7 +121,8 @@ def main(paths: list[str]) -> None:
     if not paths:
         sys.exit("Pass the directories of runs: `python -m benchmarks.expected_nfe RUN...`.")
     jax.config.update("jax_enable_x64", True)
-    points = [point for path in paths for point in measure(path)]
+    # Runs of one seed share the model before training.
+    points = list(dict.fromkeys(point for path in paths for point in measure(path)))
     print("| task | model | solver | tolerance | steps | counted | estimated | ratio |")
     print("|---|---|---|---|---|---|---|---|")
     for p in points:

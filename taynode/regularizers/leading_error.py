@@ -9,7 +9,7 @@ derivative y^(p).
 Expanding each stage apart would take about p sweeps of the vector field per stage. But coefficient
 k of f along a curve y + u_1 h + u_2 h^2 + ... is linear in each u_m with m > k / 2. Stages whose
 curves agree up to there, after h is scaled by c_i, are replaced by one curve, their mean. This
-module plans the sweeps once per method: Dopri5 takes 8 of them, where y^(5) takes 5.
+module plans the sweeps once per method: Dopri5 takes 7 of them, where y^(5) takes 5.
 """
 
 import functools as ft
@@ -83,7 +83,11 @@ class _Planner:
         wanted = self.weights(sums, k)
         if (known := self._from_known(wanted, k)) is not None:
             return known
-        return {self._along(means): factor for factor, means in self._curves(sums, k)}
+        total: dict[int, float] = {}
+        for factor, means in self._curves(sums, k):
+            position = self._along(means)
+            total[position] = total.get(position, 0.0) + factor
+        return total
 
     def _from_known(self, wanted: np.ndarray, k: int) -> Combination | None:
         """The same from sweeps that are planned already, if possible."""
@@ -118,13 +122,12 @@ class _Planner:
         """The mean of a group of stages; those of either sign apart if they nearly cancel."""
         part = np.zeros_like(shares)
         part[group] = shares[group]
-        total = np.sum(part)
-        if total != 0:
-            means = [self._mean(part / total, m) for m in range(2, k + 1)]
-            sizes = [np.max(np.abs(self.weights(mean, m))) for m, mean in enumerate(means, start=1)]
-            if max(sizes) < LARGE:
-                return [(float(total), means)]
-        signs = [j for j in group if part[j] > 0], [j for j in group if part[j] < 0]
+        signs = [[j for j in group if sign * part[j] > 0] for sign in (1, -1)]
+        total = float(np.sum(part))
+        means = [self._mean(part / (total or 1.0), m) for m in range(2, k + 1)]
+        sizes = [np.max(np.abs(self.weights(mean, m))) for m, mean in enumerate(means, start=1)]
+        if not all(signs) or (total != 0 and max(sizes) < LARGE):
+            return [(total, means)]
         return [curve for sign in signs for curve in self._merged(shares, sign, k)]
 
     def _two_curves(self, shares: np.ndarray) -> list[Curve]:
@@ -136,7 +139,7 @@ class _Planner:
         used = shares != 0
         offset = np.where(used, self.a @ self.c / np.where(used, self.c, 1) ** 2 - 0.5, 0)
         total, first, second = (float(shares @ offset**power) for power in range(3))
-        if abs(first) < TOLERANCE or abs(total) < TOLERANCE or abs(second / first) > LARGE:
+        if min(abs(total), abs(first), abs(second)) < TOLERANCE or abs(second / first) > LARGE:
             return []
         rest = [self._mean(shares / total, m) for m in (3, 4)]
         straight = np.eye(len(shares))[1] / self.c[1]

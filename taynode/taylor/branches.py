@@ -50,11 +50,12 @@ def along_branches(
     results: list[list[Coefficient]] = []
     records: list[Record] = []
     for sweep in sweeps:
-        expansion = Expansion.restore(program, [records[i] for i in sweep.curve])
+        coefficients: list[Coefficient] = [*inputs]
         if sweep.curve:
-            step = _combined(results, sweep.step, len(avals))
-            inputs = [jnp.ones_like(time) if len(sweep.curve) == 1 else None, *step]
-        rates: list[Any] = expansion.advance(inputs)
+            speed = jnp.ones_like(time) if len(sweep.curve) == 1 else None
+            coefficients = [speed, *_combined(results, sweep.step, len(avals))]
+        expansion = Expansion.restore(program, [records[i] for i in sweep.curve])
+        rates: list[Any] = expansion.advance(coefficients)
         results.append(
             [
                 None if rate is None else cast(jnp.asarray(rate), aval.dtype)
