@@ -30,6 +30,7 @@ TOLERANCES = (1e-5, 1.4e-8)
 NUM_SAMPLES, NUM_TIMES = 32, 20
 # With fewer steps, the first and the last one are a large part of all.
 MIN_STEPS = 5
+TICKS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 COLORS = {"untrained": "C7", "unregularized": "C0", "regularized": "C1"}
 MARKERS = dict(zip(SOLVERS, "os^", strict=True))
 
@@ -93,6 +94,7 @@ def summary(points: list[Point]) -> str:
 def draw(points: list[Point]) -> None:
     """A panel for each task."""
     import matplotlib.pyplot as plt  # pyright: ignore[reportMissingImports]
+    from matplotlib.ticker import NullFormatter  # pyright: ignore[reportMissingImports]
 
     tasks = list(dict.fromkeys(p.task for p in points))
     size = 3.3 * len(tasks), 3.6
@@ -102,15 +104,22 @@ def draw(points: list[Point]) -> None:
             filled = COLORS[p.model] if p.tolerance == TOLERANCES[0] else "none"
             style = {"edgecolors": COLORS[p.model], "facecolors": filled, "s": 28}
             axis.scatter(p.counted, p.estimated, marker=MARKERS[p.solver], **style)
-        ends = np.array(axis.get_xlim())
+        values = [x for p in points if p.task == task for x in (p.counted, p.estimated)]
+        ends = np.array([0.8 * min(values), 1.25 * max(values)])
         axis.plot(ends, ends, color="0.4", linewidth=1)
         axis.fill_between(ends, 0.8 * ends, 1.2 * ends, color="0.9", zorder=0)
         axis.set(title=task, xscale="log", yscale="log", xlabel="evaluations counted")
+        for part in (axis.xaxis, axis.yaxis):
+            part.set_ticks(TICKS, list(map(str, TICKS)))
+            part.set_minor_formatter(NullFormatter())
+        axis.set(xlim=ends, ylim=ends)
     axes[0, 0].set_ylabel("evaluations estimated")
     labels = [(name, "o", color) for name, color in COLORS.items()]
     labels += [(name, marker, "k") for name, marker in MARKERS.items()]
     for name, marker, color in labels:
         axes[0, 0].scatter([], [], marker=marker, color=color, label=name)
+    open_marker = {"edgecolors": "k", "facecolors": "none", "label": f"at {TOLERANCES[1]:g}"}
+    axes[0, 0].scatter([], [], marker="o", **open_marker)
     axes[0, 0].legend(fontsize=7)
     FIGURE.parent.mkdir(exist_ok=True)
     figure.savefig(FIGURE, dpi=150)

@@ -68,8 +68,8 @@ class ExpectedNFE(AbstractPartRegularizer):
     counted with a factor that was measured.
 
     The estimate is meant for more than about five steps. It does not know steps that are limited
-    by stability or by output times. The charge is concave, so a high price can turn a model that
-    has not learned anything yet into one that never will: let such a price rise during training.
+    by stability. The charge is concave, like the root, so at a high price a model that has learned
+    nothing yet may stay so. If that happens, let the price rise during training.
 
     If the state is a batch, `tn.Sampled()` estimates the evaluations of a joint solve, whose
     control takes the root mean square over the batch. `tn.Sampled(batch_axis=0)` estimates the mean
