@@ -95,8 +95,12 @@ class ExpectedNFE(AbstractPartRegularizer):
     def __check_init__(self):
         for name in ("rtol", "atol", "safety", "icoeff"):
             value = getattr(self, name)
-            if isinstance(value, int | float) and not value >= 0:
+            # Traced values are not known.
+            known = isinstance(value, int | float)
+            if known and not value >= 0:
                 raise ValueError(f"`{name}` must not be negative, got {value!r}.")
+            if known and value == 0 and name in ("safety", "icoeff"):
+                raise ValueError(f"`{name}` must be positive, got {value!r}.")
 
     def over(self, t0: RealScalarLike, t1: RealScalarLike) -> "ExpectedNFE":
         """Know the length of the solve."""
