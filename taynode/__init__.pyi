@@ -26,6 +26,7 @@ from .quadrature.regularized import regularized as regularized, StateNorm as Sta
 from .regularizers import (
     AbstractRegularizer as AbstractRegularizer,
     DirectionalDerivative as DirectionalDerivative,
+    ExpectedNFE as ExpectedNFE,
     JacobianFrobenius as JacobianFrobenius,
     KineticEnergy as KineticEnergy,
     RNODE as RNODE,

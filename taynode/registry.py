@@ -95,6 +95,7 @@ REGULARIZERS = Names(
         "jacobian": "taynode.regularizers:JacobianFrobenius",
         "rnode": "taynode.regularizers:RNODE",
         "directional": "taynode.regularizers:DirectionalDerivative",
+        "nfe": "taynode.regularizers:ExpectedNFE",
     },
 )
 QUADRATURES = Names(

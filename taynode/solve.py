@@ -113,6 +113,7 @@ def _solve(
     if regularizer is None:
         solution = integrate(problem)
     else:
+        regularizer = regularizer.over(problem.t0, problem.t1)
         solution = _with_penalty(problem, regularizer, quadrature.solve(problem, regularizer, key))
     stats = {name: x for name, x in solution.stats.items() if name != "num_probes"}
     solution = with_fields(solution, stats=stats)

@@ -122,8 +122,8 @@ class RegularizerConfig:
     """Which regularizer is used, and how strongly.
 
     - `name`: the name of the regularizer: none, r1 to r8 (total derivatives), kinetic, jacobian,
-        rnode or directional.
-    - `weight`: the factor of the penalty in the loss.
+        rnode, directional or nfe (expected evaluations).
+    - `weight`: the factor of the penalty in the loss; for nfe, the price of an evaluation.
     - `budget`: the evaluations of a sample to allow; the weight follows measurements. Evaluations
         are those of `TrainConfig.evaluation`.
     - `within`: how much loss to allow above the reference, such as 1% or, in units of the loss,

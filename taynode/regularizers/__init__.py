@@ -2,6 +2,7 @@
 
 from .base import AbstractRegularizer as AbstractRegularizer
 from .directional import DirectionalDerivative as DirectionalDerivative
+from .expected_nfe import ExpectedNFE as ExpectedNFE
 from .jacobian import JacobianFrobenius as JacobianFrobenius
 from .kinetic import KineticEnergy as KineticEnergy
 from .rnode import RNODE as RNODE

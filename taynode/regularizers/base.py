@@ -27,6 +27,11 @@ class AbstractRegularizer(eqx.Module):
     ```
     """
 
+    def over(self, t0: RealScalarLike, t1: RealScalarLike) -> "AbstractRegularizer":
+        """Return the regularizer for a solve from `t0` to `t1`; the same one by default."""
+        del t0, t1
+        return self
+
     def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> PyTree:
         """Compute a state that is held fixed during a solve, such as noise; `None` by default.
 

@@ -21,6 +21,10 @@ class Combined(AbstractRegularizer):
 
     regularizers: PyTree[AbstractRegularizer]
 
+    def over(self, t0: RealScalarLike, t1: RealScalarLike) -> "Combined":
+        """Tell each regularizer the interval of the solve."""
+        return Combined(self._like([leaf.over(t0, t1) for leaf in self._leaves()]))
+
     def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> list[PyTree]:
         """Compute the state of each regularizer, with a key of its own."""
         leaves = self._leaves()
@@ -50,7 +54,7 @@ class Combined(AbstractRegularizer):
     def _leaves(self) -> list[AbstractRegularizer]:
         return jtu.tree_leaves(self.regularizers, is_leaf=is_regularizer)
 
-    def _like(self, values: list[Rate]) -> Rate:
+    def _like(self, values: list[Any]) -> Any:
         return jtu.tree_structure(self.regularizers, is_leaf=is_regularizer).unflatten(values)
 
 

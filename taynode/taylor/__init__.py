@@ -1,5 +1,6 @@
 """Taylor-mode differentiation of JAX programs, order by order."""
 
+from .branches import along_branches as along_branches, Combination as Combination, Sweep as Sweep
 from .curves import jet as jet
 from .custom import register_rule as register_rule
 from .errors import NoDerivativeError as NoDerivativeError

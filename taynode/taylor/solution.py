@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax.extend.core import ClosedJaxpr
-from jaxtyping import ArrayLike, PyTree
+from jaxtyping import Array, ArrayLike, PyTree
 
 from .._types import Args, Arrays, RealScalarLike, VectorField, Y
 from . import rules as rules
@@ -94,6 +95,35 @@ def _rates(vector_field, t, y, args, order, where=None) -> list[Arrays]:
     With `where`, leaves on which this part of the state does not depend are zero above order 0.
     """
     _check_order(order)
+    program, inputs, treedef = program_of_field(vector_field, t, y, args, where)
+    expansion = Expansion(program)
+    t, *leaves = inputs
+    avals = [jax.typeof(leaf) for leaf in leaves]
+    coefficients: list[Coefficient] = [*inputs]
+    rates = []
+    for k in range(order):
+        rate = [
+            None if r is None else cast(jnp.asarray(r), aval.dtype)
+            for r, aval in zip(expansion.advance(coefficients), avals, strict=True)
+        ]
+        rates.append(rate)
+        # x_[k+1] = f_[k] / (k+1); time moves at unit speed.
+        time = jnp.ones_like(t) if k == 0 else None
+        coefficients = [time, *(divide(r, k + 1) for r in rate)]
+    return [
+        treedef.unflatten(instantiate(r, aval) for r, aval in zip(rate, avals, strict=True))
+        for rate in rates
+    ]
+
+
+def program_of_field(
+    vector_field: VectorField,
+    t: ArrayLike,
+    y: Arrays,
+    args: Args,
+    where: Callable[[Y], Arrays] | None = None,
+) -> tuple[Program, list[Array], Any]:
+    """Return the vector field as a program, its inputs (time and leaves), and their structure."""
     t = jnp.asarray(t)
     if t.ndim or jnp.iscomplexobj(t):
         raise ValueError(f"`t` must be a real scalar, got {t.dtype} of shape {t.shape}.")
@@ -111,25 +141,8 @@ def _rates(vector_field, t, y, args, order, where=None) -> list[Arrays]:
         t, y
     )
     _check_like_state(y, out_shape)
-
     wanted = range(len(leaves)) if where is None else _leaves_of(where, y)
-    expansion = Expansion(_program_of(closed, wanted))
-    avals = [jax.typeof(leaf) for leaf in leaves]
-    inputs: list[Coefficient] = [t, *leaves]
-    rates = []
-    for k in range(order):
-        rate = [
-            None if r is None else cast(jnp.asarray(r), aval.dtype)
-            for r, aval in zip(expansion.advance(inputs), avals, strict=True)
-        ]
-        rates.append(rate)
-        # x_[k+1] = f_[k] / (k+1); time moves at unit speed.
-        time = jnp.ones_like(t) if k == 0 else None
-        inputs = [time, *(divide(r, k + 1) for r in rate)]
-    return [
-        treedef.unflatten(instantiate(r, aval) for r, aval in zip(rate, avals, strict=True))
-        for rate in rates
-    ]
+    return _program_of(closed, wanted), [t, *leaves], treedef
 
 
 def _leaves_of(where: Callable[[Y], Arrays], y: Y) -> list[int]:

@@ -64,8 +64,13 @@ def make_solve(
     return solve if quadrature is None else dataclasses.replace(solve, quadrature=quadrature)
 
 
-def make_regularizer(config: RegularizerConfig, where: Where) -> AbstractRegularizer | None:
-    """The regularizer of a part of the state, or `None`."""
+def make_regularizer(
+    config: RegularizerConfig, where: Where, evaluation: SolveConfig
+) -> AbstractRegularizer | None:
+    """The regularizer of a part of the state, or `None`.
+
+    `nfe` estimates the evaluations of the solve in evaluations, which is that of use.
+    """
     if config.name == NO_REGULARIZER:
         return None
     options: dict[str, Any] = {"where": where}
@@ -73,6 +78,9 @@ def make_regularizer(config: RegularizerConfig, where: Where) -> AbstractRegular
         options["order"] = order
     if config.name == "rnode":
         options |= {"kinetic": config.kinetic, "jacobian": config.jacobian}
+    if config.name == "nfe":
+        solver = SOLVERS.find(evaluation.solver)()
+        options |= {"solver": solver, "rtol": evaluation.rtol, "atol": evaluation.atol}
     return REGULARIZERS.find(config.name)(**options)
 
 

@@ -131,7 +131,7 @@ class Training:
         self.weight = make_weight(config.regularizer, self.num_steps)
         self.state = first_state(arrays, optimizer, self.weight)
         self.best = None if self.valid_data is None else Best(_copy(arrays), np.inf, 0)
-        regularizer = make_regularizer(config.regularizer, task.charged)
+        regularizer = make_regularizer(config.regularizer, task.charged, config.evaluation)
         solve = make_solve(
             config.training,
             regularizer=regularizer,

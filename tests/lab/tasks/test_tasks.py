@@ -32,7 +32,7 @@ def test_every_name_stands_for_something(names):
 
 @pytest.mark.parametrize("name", ["none", *REGULARIZERS])
 def test_every_regularizer_can_be_made(name):
-    made = make_regularizer(RegularizerConfig(name, 1.0), lambda y: y)
+    made = make_regularizer(RegularizerConfig(name, 1.0), lambda y: y, SolveConfig())
     assert (made is None) == (name == "none")
 
 
