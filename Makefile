@@ -23,7 +23,7 @@ VERSION := import sys; print("%d.%d.%d" % sys.version_info[:3])
 .PHONY: help demo test slow bench lint setup clean FORCE
 
 help:
-	@echo 'make demo    train digits without and with regularization, and compare: two minutes'
+	@echo 'make demo    train digits without and with a budget, and compare: two minutes'
 	@echo 'make test    run the default tests'
 	@echo 'make slow    run the long tests'
 	@echo 'make lint    check style, formatting, imports and types'

@@ -278,11 +278,9 @@ class TrainConfig:
     def needs_x64(self) -> bool:
         """Whether JAX's double precision must be enabled.
 
-        A weight that follows evaluations measures them in double precision if their tolerance needs
-        it, whatever the precision of training.
+        An evaluation whose tolerance needs double precision has it, whatever training uses.
         """
-        measures = self.regularizer.is_controlled and self.evaluation.needs_double
-        return self.precision == "float64" or measures
+        return self.precision == "float64" or self.evaluation.needs_double
 
 
 def to_dict(config: Any) -> Json:

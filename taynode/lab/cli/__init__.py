@@ -31,7 +31,7 @@ def _add(group: App, commands: dict[str, str]) -> None:
 _add(
     app,
     {
-        "demo:demo": "Train digits without and with regularization, and compare: two minutes.",
+        "demo:demo": "Train digits without and with a budget, and compare: two minutes.",
         "train:train": "Train a model, and record the run in a directory.",
         "evaluate:evaluate": "Evaluate a trained model under any solver and tolerance.",
         "advise:advise": "Find the cheapest solver and tolerance for a trained model.",

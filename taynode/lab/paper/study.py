@@ -130,6 +130,12 @@ STUDIES = {
     "weight-schedules": "taynode.lab.paper.schedules:WeightSchedules",
     "oscillators": "taynode.lab.paper.latent_tables:OscillatorsTable",
     "physionet": "taynode.lab.paper.latent_tables:PhysionetTable",
+    "budgets-digits": "taynode.lab.paper.budgets:DigitsBudgets",
+    "budgets-two-moons": "taynode.lab.paper.budgets:TwoMoonsBudgets",
+    "budgets-oscillators": "taynode.lab.paper.budgets:OscillatorsBudgets",
+    "budgets-mnist": "taynode.lab.paper.budgets:MnistBudgets",
+    "budgets-miniboone": "taynode.lab.paper.budgets:MinibooneBudgets",
+    "budgets-physionet": "taynode.lab.paper.budgets:PhysionetBudgets",
 }
 
 

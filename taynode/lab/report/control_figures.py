@@ -37,7 +37,8 @@ def weight_figure(groups: Sequence[Group]) -> Figure | None:
             shown = [weight if weight > 0 else float("nan") for weight in weights]
             if any(weight > 0 for weight in weights):
                 hover = "weight %{y:.3g}, %{customdata:.1f} evaluations"
-                trace = line(group, i, times, [0.0] * len(times), hover, customdata=short(nfe))
+                more = {"customdata": short(nfe), "marker": {"size": 4}}
+                trace = line(group, i, times, [0.0] * len(times), hover, **more)
                 traces.append(trace | {"y": short(shown)})
     if not traces:
         return None

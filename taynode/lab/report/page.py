@@ -72,6 +72,7 @@ def _content(runs: list[StoredRun]) -> Json:
             for row in rows
         ],
         "has_tradeoff": tradeoff is not None,
+        "has_budget": any(group.runs[0].regularizer.get("budget") for group in groups),
         "training": training,
         "panels": panels,
         "scale": _scale(panels),

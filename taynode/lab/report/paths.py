@@ -15,7 +15,7 @@ from ..._types import Arrays, RealScalar, VectorField, Y
 from ...taylor import solution_derivatives
 from ..config import SolveConfig
 from ..tasks.base import AbstractTask
-from ..training.build import make_solve
+from ..training.build import in_double, make_solve
 from ..training.evaluate import Evaluator
 from .samples import DEFAULT_ORDER, SampleArrays
 
@@ -119,6 +119,8 @@ def _choose(y0: Arrays) -> np.ndarray:
 def _solve(
     task: AbstractTask, model: Any, evaluation: SolveConfig, y0: Arrays, order: int
 ) -> SampleArrays:
+    if evaluation.needs_double:
+        model, y0 = in_double((model, y0))
     field, (t0, t1) = vector_field_of(task, model), interval_of(task)
     dtype = jnp.result_type(*jtu.tree_leaves(y0))
     times = jnp.linspace(t0, t1, NUM_TIMES, dtype=dtype)

@@ -72,7 +72,9 @@ def table_row(run: StoredRun) -> Json:
 
 def _weight(run: StoredRun) -> object:
     """The weight of the settings, or the last one if it follows measurements."""
-    return run.value("weight") if "control" in run.last else run.regularizer.get("weight")
+    if "control" not in run.last or (last := run.value("weight")) is None:
+        return run.regularizer.get("weight")
+    return float(f"{last:.3g}")
 
 
 def used_columns(rows: Sequence[Json]) -> list[Column]:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import diffrax as dfx
+import equinox as eqx
 import jax.numpy as jnp
+import jax.tree_util as jtu
 import numpy as np
 import optax
 from jaxtyping import PyTree
@@ -62,6 +64,12 @@ def make_solve(
         throw=False,
     )
     return solve if quadrature is None else dataclasses.replace(solve, quadrature=quadrature)
+
+
+def in_double(tree: PyTree) -> PyTree:
+    """A pytree with its floating-point arrays in double precision."""
+    double = lambda x: jnp.asarray(x, jnp.float64) if eqx.is_inexact_array_like(x) else x
+    return jtu.tree_map(double, tree)
 
 
 def make_regularizer(

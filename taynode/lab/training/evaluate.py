@@ -44,14 +44,15 @@ class Evaluator:
     ):
         self.task, self.keys = task, Keys(seed)
         solve = make_solve(config)
-        self.plain = eqx.filter_jit(make_evaluation(task, solve))
+        double = config.needs_double
+        self.plain = eqx.filter_jit(make_evaluation(task, solve, double=double))
         # Apart, because further metrics may make solves of their own, which must not be timed.
-        self.more = eqx.filter_jit(make_more_metrics(task, solve))
+        self.more = eqx.filter_jit(make_more_metrics(task, solve, double=double))
         regularizers = reported(task.charged)
         if regularizer is not None:
             regularizers["penalty"] = regularizer
         charged = make_solve(config, regularizer=regularizers, quadrature=Augmented())
-        self.charged = eqx.filter_jit(make_evaluation(task, charged))
+        self.charged = eqx.filter_jit(make_evaluation(task, charged, double=double))
 
     def samples(
         self, model: eqx.Module, data: Samples, num_samples: int | None = None, *, split: str

@@ -19,7 +19,7 @@ CHECKPOINT_SECONDS = 20.0
 # Steps run in blocks. Their results are seen, and Ctrl-C takes effect, at the end of a block.
 BLOCK_SECONDS, MAX_BLOCK = 1.0, 50
 # What a run knows besides its state.
-KEPT = ("train_seconds", "compile_seconds", "course")
+KEPT = ("train_seconds", "compile_seconds", "training_nfe", "course")
 
 
 class Interrupted(KeyboardInterrupt):

@@ -22,9 +22,7 @@ def make_probe(task: AbstractTask, evaluation: SolveConfig) -> Probe:
     the solver and the tolerance of evaluations. If no measurement is due, it solves nothing and
     returns NaN.
     """
-    evaluate = make_evaluation(task, make_solve(evaluation))
-    double = lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x
-    cast = (lambda x: jtu.tree_map(double, x)) if evaluation.needs_double else (lambda x: x)
+    evaluate = make_evaluation(task, make_solve(evaluation), double=evaluation.needs_double)
 
     def probe(
         is_due: Bool[Array, ""], model: eqx.Module, batch: Samples, key: PRNGKeyArray
@@ -32,7 +30,7 @@ def make_probe(task: AbstractTask, evaluation: SolveConfig) -> Probe:
         few = jtu.tree_map(lambda x: x[:PROBE_SAMPLES], batch)
 
         def measure() -> Float[Array, ""]:
-            evaluated, _ = evaluate(cast(model), cast(few), key)
+            evaluated, _ = evaluate(model, few, key)
             return jnp.mean(jnp.asarray(evaluated.nfe, float))
 
         return jax.lax.cond(is_due, measure, lambda: jnp.full((), jnp.nan))

@@ -97,7 +97,7 @@ class Training:
         self.config, self.task = config, task
         if config.needs_x64 and not jax.config.read("jax_enable_x64"):
             raise ConfigError(
-                "Double precision, for `precision` or for a `budget` at such a small tolerance, "
+                "Double precision, which `precision` or the tolerance of `evaluation` asks for, "
                 'needs `jax.config.update("jax_enable_x64", True)` before anything else.'
             )
         task.scale = config.scale
@@ -121,6 +121,8 @@ class Training:
         )
         self.train_seconds = 0.0
         self.compile_seconds = 0.0
+        # The evaluations of all steps, per sample or of joint solves.
+        self.training_nfe = 0.0
         self.course: list[Adjusted] = []
         self._order = (-1, jnp.zeros(0, jnp.int32))
 
@@ -202,6 +204,9 @@ class Training:
         seconds = time.perf_counter() - start
         self.train_seconds += seconds
         record = StepRecord(*table.T)
+        # One by one, so that the sum does not depend on how steps are grouped.
+        for count in record.nfe:
+            self.training_nfe += float(count)
         for i in np.flatnonzero(np.isfinite(record.probe)):
             measured = step + int(i), float(record.weight[i]), float(record.probe[i])
             self.course.append(measured)
@@ -235,6 +240,7 @@ class Training:
             **evaluator.penalties(model, self.test_data, split="test"),
             "weight": float(np.asarray(self.weight(self.state.control))),
             **self._control(),
+            "training_nfe": self.training_nfe,
             "train_seconds": self.train_seconds,
             "seconds_per_step": self.train_seconds / step if step else None,
             "compile_seconds": self.compile_seconds,

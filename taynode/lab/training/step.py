@@ -17,6 +17,7 @@ from ..._types import Rate, RealScalar
 from ...models import Solve
 from ...weights import AbstractWeight
 from ..tasks.base import AbstractTask, Evaluated, Samples
+from .build import in_double
 
 
 T = TypeVar("T")
@@ -164,8 +165,11 @@ def make_step(
     return step
 
 
-def make_evaluation(task: AbstractTask, solve: Solve):
-    """A function `(model, batch, key) -> (evaluated, penalties)`. Each sample is solved alone."""
+def make_evaluation(task: AbstractTask, solve: Solve, *, double: bool = False):
+    """A function `(model, batch, key) -> (evaluated, penalties)`. Each sample is solved alone.
+
+    With `double`, models and samples of single precision are converted.
+    """
 
     def each(model: eqx.Module, batch: Samples, key: PRNGKeyArray) -> tuple[Evaluated, Rate]:
         outcome = task.loss(model, batch, solve, key)
@@ -175,18 +179,23 @@ def make_evaluation(task: AbstractTask, solve: Solve):
         counts = stats["nfe"], stats["num_steps"], failed
         return Evaluated(outcome.loss, outcome.metrics, *counts, weight), stats.get("penalty")
 
-    return _sample_by_sample(each)
+    return _sample_by_sample(each, double=double)
 
 
-def make_more_metrics(task: AbstractTask, solve: Solve):
+def make_more_metrics(task: AbstractTask, solve: Solve, *, double: bool = False):
     """A function `(model, batch, key) -> metrics`: the task's `more_metrics` of each sample."""
-    return _sample_by_sample(lambda model, batch, key: task.more_metrics(model, batch, solve, key))
+    each = lambda model, batch, key: task.more_metrics(model, batch, solve, key)
+    return _sample_by_sample(each, double=double)
 
 
-def _sample_by_sample(function: Callable[[eqx.Module, Samples, PRNGKeyArray], T]):
+def _sample_by_sample(
+    function: Callable[[eqx.Module, Samples, PRNGKeyArray], T], *, double: bool = False
+):
     """Apply a function of a model, a batch and a key to each sample, with a key of its own."""
 
     def apply(model: eqx.Module, batch: Samples, key: PRNGKeyArray) -> T:
+        if double:
+            model, batch = in_double((model, batch))
         each = lambda sample, key: function(model, _batch_of_one(sample), key)
         size = jtu.tree_leaves(batch)[0].shape[0]
         return jax.vmap(each)(batch, jr.split(key, size))

@@ -1,0 +1,184 @@
+"""Claims on budgets and prices."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .statistics import mean, mean_interval, percent_fewer, spread
+from .study import Claim, judged, Numbers
+from .table_rows import column, ratios
+from .verdicts import FAILS, HOLDS, number, ratio, UNDECIDED
+
+
+# A step of a solver of order 5.
+STEP = 6
+NAMES = {"r2": "R_2", "r3": "R_3"}
+NEAR, FAR = 0.05, 0.1
+
+
+class Budgeted(NamedTuple):
+    """The numbers of a study on budgets.
+
+    - `steps`: the grid of its rows.
+    - `count`: the column of evaluations.
+    - `need`: the evaluations that shares refer to.
+    - `weights`: the constant weights of each regularizer.
+    """
+
+    numbers: Numbers
+    steps: int | None
+    count: str
+    need: float
+    weights: Mapping[str, Sequence[float]]
+
+    def column(self, arm: str, name: str) -> dict[int, float]:
+        """A column by seed; empty if there is no such row."""
+        known = {row["model"] for row in self.numbers["rows"]}
+        return column(self.numbers, arm, self.steps, name) if arm in known else {}
+
+    def constants(self, name: str) -> list[str]:
+        """The rows of the constant weights of a regularizer."""
+        return [f"{NAMES[name]}, weight {weight:g}" for weight in self.weights[name]]
+
+    def least(self, name: str) -> float:
+        """The least evaluations that a constant weight reaches, as a mean over seeds."""
+        found = [mean(self.column(arm, self.count).values()) for arm in self.constants(name)]
+        return min((x for x in found if math.isfinite(x)), default=math.inf)
+
+    def budgets(self, name: str) -> dict[str, float]:
+        """The rows with budgets, and their budgets."""
+        rows = [row["model"] for row in self.numbers["rows"]]
+        start = f"{NAMES[name]}, budget "
+        return {row: float(row[len(start) :]) * self.need for row in rows if row.startswith(start)}
+
+    def feasible(self, name: str) -> dict[str, float]:
+        """Those of them that are a step above what constant weights reach."""
+        least = self.least(name) + STEP
+        return {arm: budget for arm, budget in self.budgets(name).items() if budget >= least}
+
+
+def kept_claim(found: Budgeted) -> Claim:
+    """That the evaluations of test samples end near the budget."""
+    misses = [
+        abs(nfe / budget - 1)
+        for name in NAMES
+        for arm, budget in found.feasible(name).items()
+        for nfe in found.column(arm, found.count).values()
+    ]
+    near, far = (sum(miss <= bound for miss in misses) for bound in (NEAR, FAR))
+    listed = {
+        arm: spread(list(found.column(arm, found.count).values()))
+        for name in NAMES
+        for arm in found.budgets(name)
+        if found.column(arm, found.count)
+    }
+    words = "; ".join(f"{arm}: {nfe}" for arm, nfe in listed.items())
+    holds = near >= 0.9 * len(misses) and far == len(misses)
+    return Claim(
+        "Evaluations per test sample end within 5 % of a feasible budget",
+        "suggested, not tried",
+        f"{near} of {len(misses)} within 5 %, {far} within 10 % ({words}; need {found.need:g})",
+        (HOLDS if holds else FAILS) if misses else UNDECIDED,
+        "9 of 10 within 5 %, all within 10 %; feasible is one step above what constants reach",
+        is_ours=True,
+    )
+
+
+def as_good_claim(found: Budgeted, name: str) -> Claim:
+    """That a budget costs no more loss than the best constant weight at as many evaluations."""
+    paid = [
+        loss - on_front
+        for arm in found.feasible(name)
+        for seed, loss in found.column(arm, "loss").items()
+        if (on_front := _loss_on_front(found, name, arm, seed)) is not None
+    ]
+    interval = mean_interval(paid)
+    verdict = UNDECIDED if interval is None else HOLDS if interval[0] <= 0 else FAILS
+    half = math.nan if interval is None else (interval[1] - interval[0]) / 2
+    return Claim(
+        f"{NAMES[name]}: a budget costs no more loss than constant weights at as many evaluations",
+        "not tried",
+        f"{spread(paid) if paid else '-'} more, interval ± {half:.2g}",
+        verdict,
+        "the interval of the difference includes zero or better",
+        "" if interval is None else f"{interval[0]:.3g} to {interval[1]:.3g}, n = {len(paid)}",
+        is_ours=True,
+    )
+
+
+def _loss_on_front(found: Budgeted, name: str, arm: str, seed: int) -> float | None:
+    """The loss of constant weights at the evaluations of a run, interpolated; `None` if unknown."""
+    front = sorted(
+        (found.column(each, found.count)[seed], found.column(each, "loss")[seed])
+        for each in ("unregularized", *found.constants(name))
+        if seed in found.column(each, found.count) and seed in found.column(each, "loss")
+    )
+    at = found.column(arm, found.count).get(seed)
+    if at is None or len(front) < 2 or not front[0][0] <= at <= front[-1][0]:
+        return None
+    counts, losses = zip(*front, strict=True)
+    return float(np.interp(at, counts, losses))
+
+
+def training_claim(found: Budgeted) -> Claim:
+    """That the evaluations of all training steps are not more than those of constant weights."""
+    shares = []
+    for name in NAMES:
+        for arm in found.feasible(name):
+            spent = found.column(arm, "training NFE")
+            nfe = found.column(arm, found.count)
+            for seed in spent.keys() & nfe.keys():
+                # The constant weight whose evaluations are nearest.
+                others = [c for c in found.constants(name) if seed in found.column(c, found.count)]
+                near = min(
+                    others,
+                    key=lambda c, s=seed, n=nfe: abs(found.column(c, found.count)[s] - n[s]),
+                    default=None,
+                )
+                if near is not None:
+                    shares.append(spent[seed] / found.column(near, "training NFE")[seed])
+    return judged(
+        "Training to a budget takes no more evaluations than with the nearest constant weight",
+        "not tried",
+        f"{spread(shares) if shares else '-'} times",
+        ratio("evaluations in training", shares, at_most=1.05),
+        rule="at most 1.05 times",
+        is_ours=True,
+    )
+
+
+def price_claims(found: Budgeted, prices: Sequence[float]) -> list[Claim]:
+    """What prices buy: evaluations saved, and loss paid."""
+    claims = []
+    for price in prices:
+        arm = f"price {price:g}"
+        saved = ratios(found.numbers, found.count, arm, steps=found.steps)
+        plain, priced = (found.column(x, "loss") for x in ("unregularized", arm))
+        paid = [priced[seed] - plain[seed] for seed in priced.keys() & plain.keys()]
+        words = f"{spread(percent_fewer(saved))} % fewer for {spread(paid)} of loss"
+        claims.append(
+            judged(
+                f"A price of {price:g} per evaluation saves evaluations worth more than the loss",
+                "not tried",
+                words if saved and paid else "-",
+                ratio("evaluations with over without", saved, at_most=1.0),
+                number(
+                    "loss paid less value saved",
+                    [
+                        priced[seed] - plain[seed] - price * _saved(found, arm, seed)
+                        for seed in priced.keys() & plain.keys()
+                    ],
+                    at_most=0.0,
+                ),
+                rule="fewer evaluations, and less loss than they are worth",
+                is_ours=True,
+            )
+        )
+    return claims
+
+
+def _saved(found: Budgeted, arm: str, seed: int) -> float:
+    before, after = (found.column(x, found.count) for x in ("unregularized", arm))
+    return before.get(seed, math.nan) - after.get(seed, math.nan)
