@@ -1,6 +1,7 @@
 """A weight that keeps the evaluations of a solve at a budget."""
 
 import math
+import numbers
 
 import jax
 import jax.numpy as jnp
@@ -50,8 +51,8 @@ class Budget(AbstractControlled):
     nfe: float | int
 
     def __check_init__(self):
-        if not self.nfe > 0:
-            raise ValueError(f"`nfe` must be positive, got {self.nfe}.")
+        if not (isinstance(self.nfe, numbers.Real) and self.nfe > 0):
+            raise ValueError(f"`nfe` must be a positive number, got {self.nfe!r}.")
 
     def error(self, window: Window) -> Float[Array, ""]:
         """The logarithm of the evaluations over the budget."""

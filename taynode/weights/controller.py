@@ -121,6 +121,12 @@ class AbstractControlled(AbstractWeight[ControlState]):
         weight = jnp.where(state.is_active, jnp.exp(state.log_weight), jnp.zeros(()))
         return jax.lax.stop_gradient(weight)
 
+    def normalizer(self, state: ControlState) -> Float[Array, ""]:
+        """1 + the share of the penalty in the objective, as it was when regularization began."""
+        whole = state.log_first - math.log(FIRST_SHARE)
+        share = jnp.where(state.is_active, jnp.exp(state.log_weight - whole), jnp.zeros(()))
+        return jax.lax.stop_gradient(1 + share)
+
     def is_due(self, state: ControlState) -> Bool[Array, ""]:
         """Whether the next `update` can adjust the weight."""
         return state.window.step + 1 >= state.window.due

@@ -38,6 +38,11 @@ class Constant(AbstractWeight[tuple[()]]):
         del nfe, loss, penalty
         return state
 
+    def normalizer(self, state: tuple[()]) -> Float[Array, ""]:
+        """By what to divide the objective: nothing."""
+        del state
+        return jnp.ones((), float)
+
     def is_due(self, state: tuple[()]) -> Bool[Array, ""]:
         """Whether the next `update` can use a measurement: never."""
         del state
@@ -73,6 +78,11 @@ class Scheduled(AbstractWeight[Int[Array, ""]]):
         """The state after a step of training; see `AbstractWeight.update`."""
         del nfe, loss, penalty
         return state + 1
+
+    def normalizer(self, state: Int[Array, ""]) -> Float[Array, ""]:
+        """By what to divide the objective: nothing."""
+        del state
+        return jnp.ones((), float)
 
     def is_due(self, state: Int[Array, ""]) -> Bool[Array, ""]:
         """Whether the next `update` can use a measurement: never."""

@@ -143,6 +143,32 @@ def test_states_can_be_donated():
     assert state.window.step == 2
 
 
-def test_a_budget_must_be_positive():
-    with pytest.raises(ValueError, match="`nfe` must be positive, got 0"):
-        Budget(0)
+def test_plain_gradient_descent_does_not_diverge():
+    """A penalty so steep that the weight of the budget needs much smaller steps."""
+    budget = Budget(21.0)
+    penalty = lambda x: 1e3 * x**2
+    loss = lambda x: (x - 2.0) ** 2
+
+    def descend(normalizes):
+        def step(carry, _):
+            x, state = carry
+
+            def objective(x):
+                scale = budget.normalizer(state) if normalizes else 1.0
+                return (loss(x) + budget(state) * penalty(x)) / scale
+
+            new = x - 0.1 * jax.grad(objective)(x)
+            nfe = 20 + 10 * jnp.abs(x)
+            state = budget.update(state, nfe=nfe, loss=loss(x), penalty=penalty(x))
+            return (new, state), nfe
+
+        return jax.lax.scan(step, (jnp.array(0.0), budget.init()), None, length=3000)[1][-1]
+
+    assert descend(True) == pytest.approx(21.0, rel=0.05)
+    assert not descend(False) < 22.0
+
+
+@pytest.mark.parametrize("nfe", [0, -1.0, float("nan")])
+def test_a_budget_must_be_positive(nfe):
+    with pytest.raises(ValueError, match="`nfe` must be a positive number, got"):
+        Budget(nfe)

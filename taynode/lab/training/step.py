@@ -139,7 +139,8 @@ def make_step(
             # The product has the dtype of the penalty, not that of the schedule.
             with jax.numpy_dtype_promotion("standard"):
                 factor = jnp.asarray(weight(state.control), penalty.dtype)
-            total = loss + (factor * penalty).astype(loss.dtype)
+                scale = jnp.asarray(weight.normalizer(state.control), loss.dtype)
+            total = (loss + (factor * penalty).astype(loss.dtype)) / scale
             if weight_decay:
                 weights = jtu.tree_leaves(eqx.filter(model, eqx.is_inexact_array))
                 total = total + 0.5 * weight_decay * sum(jnp.sum(w**2) for w in weights)
