@@ -22,6 +22,7 @@ def load(name):
     return module
 
 
+@pytest.mark.slow
 def test_from_diffrax_trains_with_a_regularizer():
     module = load("from_diffrax")
     # optax's schedules promote.
@@ -41,6 +42,7 @@ def test_budget_trains(capsys):
     assert "less than the budget of 1000: the weight is 0" in printed
 
 
+@pytest.mark.slow
 def test_ease_makes_points(capsys):
     with jax.numpy_dtype_promotion("standard"):
         front = load("ease").main(num_steps=4, nfe=15)

@@ -1,6 +1,7 @@
 """The settings of a run. This module does not import JAX."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -293,12 +294,16 @@ def from_dict(kind: type[T], values: Json, where: str = "config") -> T:
     if not isinstance(values, dict):
         raise ConfigError(f"`{where}` must be a table of settings, got {values!r}.")
     fields = {f.name: f for f in dataclasses.fields(kind)}  # pyright: ignore[reportArgumentType]
-    hints = typing.get_type_hints(kind)
+    hints = _type_hints(kind)
     given = {}
     for name, value in values.items():
         one_of(f"{where}.{name}" if where != "config" else name, name, fields)
         given[name] = _coerce(f"{where}.{name}", hints[name], value)
     return kind(**given)
+
+
+# Tables of results have thousands of configurations.
+_type_hints = functools.cache(typing.get_type_hints)
 
 
 def _coerce(where: str, hint: Any, value: Any) -> Any:

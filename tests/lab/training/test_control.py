@@ -10,23 +10,25 @@ import pytest
 from taynode import lab
 from taynode.lab import Interrupted
 from taynode.lab.cli import main
-from taynode.lab.config import RegularizerConfig
+from taynode.lab.config import RegularizerConfig, SolveConfig
 
 from .test_loop import arrays_of, without_times
 from .tiny_task import Tiny
 
 
 def settings(**regularizer):
-    """A run on a grid, whose weight follows the evaluations of adaptive solves."""
+    """Evaluations have three steps and three evaluations, training has two."""
     control = RegularizerConfig("r2", **regularizer)
-    return dataclasses.replace(Tiny().defaults("smoke"), epochs=20, regularizer=control)
+    evaluation = SolveConfig(solver="euler", steps=3)
+    defaults = dataclasses.replace(Tiny().defaults("smoke"), evaluation=evaluation)
+    return dataclasses.replace(defaults, epochs=20, regularizer=control)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A run with a budget that even the untrained model exceeds."""
+    """A run whose budget cannot be reached, so the weight rises."""
     path = tmp_path_factory.mktemp("runs") / "budget"
-    lab.train(settings(budget=5.0), Tiny(), path)
+    lab.train(settings(budget=2.5), Tiny(), path)
     return path
 
 
@@ -40,10 +42,9 @@ def test_evaluations_are_measured_and_the_weight_follows_them(finished):
     assert weights[0] == 0
     assert list(weights) == sorted(weights)
     assert rows[-1]["weight"] > weights[1] > 0
-    # Bosh3 needs four evaluations for its first step and three for each further one, after two
-    # for the choice of that step. Training has two evaluations on its grid.
-    assert all(n >= 5 for n in nfe)
-    assert "budget of 5" in rows[-1]["control_message"]
+    # Those of evaluations, not those of training.
+    assert set(nfe) == {3.0}
+    assert "budget of 2.5" in rows[-1]["control_message"]
 
 
 def test_a_run_that_is_stopped_and_resumed_has_the_same_weights(finished, tmp_path, monkeypatch):
@@ -51,8 +52,8 @@ def test_a_run_that_is_stopped_and_resumed_has_the_same_weights(finished, tmp_pa
     monkeypatch.setattr("taynode.lab.training.loop.MAX_BLOCK", 1)
     stop = lambda progress: signal.raise_signal(signal.SIGINT) if progress.step == 25 else None
     with pytest.raises(Interrupted):
-        lab.train(settings(budget=5.0), Tiny(), tmp_path / "run", on_progress=stop)
-    lab.train(settings(budget=5.0), Tiny(), tmp_path / "run", resume=True)
+        lab.train(settings(budget=2.5), Tiny(), tmp_path / "run", on_progress=stop)
+    lab.train(settings(budget=2.5), Tiny(), tmp_path / "run", resume=True)
     for one, other in zip(arrays_of(tmp_path / "run"), arrays_of(finished), strict=True):
         assert one.tobytes() == other.tobytes()
     resumed, whole = (lab.RunDirectory(p).rows() for p in (tmp_path / "run", finished))
@@ -63,6 +64,7 @@ def test_a_loss_is_allowed(tmp_path, monkeypatch):
     """The reference is so large that the weight may rise, and it is recorded."""
     monkeypatch.chdir(Path(__file__).parent)
     command = ["train", "tiny_task:Tiny", "--scale", "smoke", "--epochs", "10", "--json"]
+    command += ["--set.evaluation.solver", "euler", "--set.evaluation.steps", "3"]
     plain = tmp_path / "plain"
     row = {"step": 0, "train_loss": 1e3}
     lab.RunDirectory(plain).create(settings())
