@@ -68,7 +68,7 @@ def make_solve(
 
 def in_double(tree: PyTree) -> PyTree:
     """A pytree with its floating-point arrays in double precision."""
-    double = lambda x: jnp.asarray(x, jnp.float64) if eqx.is_inexact_array_like(x) else x
+    double = lambda x: jnp.asarray(x, jnp.float64) if eqx.is_inexact_array(x) else x
     return jtu.tree_map(double, tree)
 
 

@@ -5,12 +5,15 @@ import json
 import signal
 from pathlib import Path
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from taynode import lab
 from taynode.lab import Interrupted
 from taynode.lab.cli import main
 from taynode.lab.config import RegularizerConfig, SolveConfig
+from taynode.lab.training.build import in_double
 
 from .test_loop import arrays_of, without_times
 from .tiny_task import Tiny
@@ -80,6 +83,14 @@ def test_a_loss_is_allowed(tmp_path, monkeypatch):
     last = lab.RunDirectory(tmp_path / "run").rows()[-1]
     assert last["weight"] > 0
     assert "1010" in last["control_message"]
+
+
+def test_models_have_functions_in_them_that_have_no_precision():
+    # BUG, fixed: `jnp.tanh` was asked for its type.
+    single = jnp.ones(2, jnp.float32), np.ones(2, np.float32), jnp.arange(2), jnp.tanh
+    *arrays, function = in_double(single)
+    assert [x.dtype for x in arrays] == [jnp.float64, jnp.float64, single[2].dtype]
+    assert function is jnp.tanh
 
 
 @pytest.mark.parametrize(
