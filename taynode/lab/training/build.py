@@ -2,10 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import diffrax as dfx
+import equinox as eqx
 import jax.numpy as jnp
+import jax.tree_util as jtu
 import numpy as np
 import optax
 from jaxtyping import PyTree
@@ -31,6 +33,7 @@ from ..config import (
 )
 
 
+T = TypeVar("T")
 # The charged part of a state.
 Where: TypeAlias = Callable[[Arrays], Arrays]
 
@@ -62,6 +65,14 @@ def make_solve(
         throw=False,
     )
     return solve if quadrature is None else dataclasses.replace(solve, quadrature=quadrature)
+
+
+def make_cast(config: SolveConfig) -> Callable[[T], T]:
+    """A function that casts the arrays of a pytree to double precision, if a solve needs it."""
+    if not config.needs_double:
+        return lambda tree: tree
+    double = lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x
+    return lambda tree: jtu.tree_map(double, tree)
 
 
 def make_regularizer(

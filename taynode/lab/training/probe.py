@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..config import SolveConfig
 from ..tasks.base import AbstractTask, Samples
-from .build import make_solve
+from .build import make_cast, make_solve
 from .step import make_evaluation, Probe
 
 
@@ -23,8 +23,7 @@ def make_probe(task: AbstractTask, evaluation: SolveConfig) -> Probe:
     returns NaN.
     """
     evaluate = make_evaluation(task, make_solve(evaluation))
-    double = lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x
-    cast = (lambda x: jtu.tree_map(double, x)) if evaluation.needs_double else (lambda x: x)
+    cast = make_cast(evaluation)
 
     def probe(
         is_due: Bool[Array, ""], model: eqx.Module, batch: Samples, key: PRNGKeyArray
