@@ -7,19 +7,10 @@ from typing import NamedTuple
 
 from ..files import Json
 from ..training.eased import FRONT, PAGE
-from .figures import base_layout, Figure, short
-from .formats import change, fixed, is_number, number, percent
+from .formats import change, fixed, is_number, number, percent, setting
+from .front_figure import FIGURE, front_figure, KINDS, SPLITS
+from .groups import in_words
 from .rendering import as_script, render_page
-
-
-FIGURE = "front"
-SPLITS = {"valid": "Validation", "train": "Training"}
-# Kinds of points: a name for readers, the color, the marker and its size. The last lies on top.
-KINDS = {
-    "scouted": ("on the path", "g0", "circle", 7),
-    "refitted": ("refitted", "g1", "circle", 13),
-    "given": ("given", "g2", "square", 13),
-}
 
 
 class Pick(NamedTuple):
@@ -31,7 +22,7 @@ class Pick(NamedTuple):
     nfe: str
     change: str | None
     facts: list[tuple[str, str]]
-    path: str
+    file: str
     commands: list[tuple[str, str]]
 
 
@@ -48,6 +39,8 @@ def write_front(directory: Path, task: str | None = None) -> Path:
         "headline": headline(content),
         "content": content,
         "split": SPLITS[content["split"]],
+        "tolerance": setting(content["tolerance"]) if content["tolerance"] else "",
+        "regularizer": in_words(content["regularizer"]),
         "picks": picks,
         "chosen": chosen,
         "picked": _first_pick(content["points"]) if chosen is None else chosen,
@@ -61,7 +54,7 @@ def write_front(directory: Path, task: str | None = None) -> Path:
 def headline(content: Json) -> str:
     """What was reached, in a sentence."""
     points, chosen = content["points"], content["chosen"]
-    given, split = points[0], SPLITS[content["split"]].lower()
+    given = points[0]
     if len(points) == 1 or chosen == 0 or (chosen is None and content["message"]):
         return content["message"] or "Nothing was trained: the steps are too few."
     if chosen is None:
@@ -71,52 +64,14 @@ def headline(content: Json) -> str:
             f"per sample to {fixed(least)} ({change(given['nfe'], least)})."
         )
     best = points[chosen]
+    name, show = ("error", percent) if "test_error" in given else ("loss", number)
+    before, after = (show(point[f"test_{name}"]) for point in (given, best))
+    found = f"{after}, as before" if before == after else f"{after} instead of {before}"
     return (
-        f"{content['task']}: {fixed(best['nfe'])} evaluations per sample instead of "
-        f"{fixed(given['nfe'])} ({change(given['nfe'], best['nfe'])}), at a {split} loss of "
-        f"{number(best['loss'])} instead of {number(given['loss'])}."
+        f"{content['task']}: {fixed(best['test_nfe'])} evaluations per test sample instead of "
+        f"{fixed(given['test_nfe'])} ({change(given['test_nfe'], best['test_nfe'])}), at a test "
+        f"{name} of {found}."
     )
-
-
-def front_figure(content: Json) -> Figure:
-    """Losses against evaluations. Points have their indices as identifiers, to be picked by."""
-    points, split = content["points"], SPLITS[content["split"]]
-    drawn = [i for i, p in enumerate(points) if is_number(p["nfe"]) and is_number(p["loss"])]
-    losses = [points[i]["loss"] for i in drawn]
-    traces = []
-    for kind, (name, color, symbol, size) in KINDS.items():
-        chosen = [i for i in drawn if points[i]["kind"] == kind]
-        traces.append(
-            {
-                "type": "scatter",
-                # The path in the order in which the weight rose.
-                "mode": "lines+markers" if kind == "scouted" else "markers",
-                "name": name,
-                "ids": [str(i) for i in chosen],
-                "x": short(points[i]["nfe"] for i in chosen),
-                "y": short(points[i]["loss"] for i in chosen),
-                "line": {"color": f"@{color}:0.6", "width": 1.5},
-                "marker": {"color": f"@{color}", "symbol": symbol, "size": size},
-                "hovertemplate": f"{name}: %{{x:.1f}} evaluations, loss %{{y:.4g}}<extra></extra>",
-            }
-        )
-    # The page moves this ring to the point that is picked.
-    ring = {"color": "rgba(0,0,0,0)", "size": 22, "line": {"color": "@ink", "width": 2}}
-    none = {"type": "scatter", "mode": "markers", "x": [], "y": [], "hoverinfo": "skip"}
-    traces.append(none | {"marker": ring | {"symbol": "circle"}})
-    axis: Figure = {}
-    # Losses of densities may be negative.
-    if min(losses) > 0 and max(losses) > 8 * min(losses):
-        axis = {"type": "log", "dtick": "D2", "tickformat": "~g"}
-    layout = base_layout("Evaluations per sample", f"{split} loss", yaxis=axis)
-    layout["margin"]["l"] = 68
-    # A zoom outlives the picking of a point.
-    layout["uirevision"] = FIGURE
-    if is_number(content["budget"]):
-        dotted = {"color": "@muted", "width": 1.5, "dash": "dot"}
-        limit = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "line": dotted}
-        layout["shapes"] = [limit | {"x0": content["budget"], "x1": content["budget"]}]
-    return {"data": traces, "layout": layout}
 
 
 def _first_pick(points: list[Json]) -> int:
@@ -144,7 +99,7 @@ def _pick(directory: Path, content: Json, index: int, task: str | None) -> Pick:
         fixed(point["nfe"]),
         change(given["nfe"], point["nfe"]) if index else None,
         facts,
-        path,
+        point["file"] or path,
         [
             ("File" if point["file"] else "Run", path),
             ("Evaluate it", _evaluate(path, task)),

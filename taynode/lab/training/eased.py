@@ -93,6 +93,7 @@ class EasedDirectory:
             "tolerance": None if evaluation.steps else evaluation.rtol,
             "split": valid_split(run),
             **dataclasses.asdict(config),
+            "steps": config.steps_for(run),
             "message": front.message,
             "chosen": None if chosen is None else _index(front, chosen),
             "points": [{name: _finite(value) for name, value in row.items()} for row in rows],

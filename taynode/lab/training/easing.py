@@ -62,6 +62,10 @@ class EaseConfig:
         """How much loss is allowed, if that is what is asked for."""
         return None if self.within is None else allowed_loss(self.within)
 
+    def steps_for(self, run: LoadedRun) -> int:
+        """The number of training steps."""
+        return max(1, _num_steps(run) // 2) if self.steps is None else self.steps
+
     def choose(self, front: Front) -> Point | None:
         """The point that is asked for; `None` if that is the whole front, or is not reached."""
         if self.budget is not None:
@@ -132,7 +136,7 @@ def ease_run(
             batches,
             valid,
             optimizer,
-            steps=max(1, num_steps(run) // 2) if config.steps is None else config.steps,
+            steps=config.steps_for(run),
             key=jr.key(config.seed),
             nfe=config.budget,
             within=None if allowed is None else allowed.rtol,
@@ -145,7 +149,7 @@ def ease_run(
         raise TrainingFailed(str(error), run.step) from error
 
 
-def num_steps(run: LoadedRun) -> int:
+def _num_steps(run: LoadedRun) -> int:
     """The number of training steps of a run."""
     return run.config.epochs * _steps_per_epoch(run)
 
@@ -161,7 +165,7 @@ def _num_samples(data: Samples) -> int:
 def _optimizer(run: LoadedRun) -> optax.GradientTransformation:
     """The optimizer of the run, with its initial learning rate."""
     config = dataclasses.replace(run.config.optimizer, schedule="constant", warmup=0)
-    optimizer = make_optimizer(config, num_steps(run), _steps_per_epoch(run))
+    optimizer = make_optimizer(config, _num_steps(run), _steps_per_epoch(run))
     if config.weight_decay:
         # The gradient of what the run adds to its loss.
         return optax.chain(optax.add_decayed_weights(config.weight_decay), optimizer)
