@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
 import optax
+from jaxtyping import Array, PyTree
 
 from ...easing import ease, Front, Point, Progress
 from ...registry import REGULARIZERS
@@ -186,7 +187,7 @@ def _batches(run: LoadedRun, seed: int):
     return batch
 
 
-def _in_batches(data: Samples, num_samples: int) -> list[Samples]:
+def _in_batches(data: Samples, num_samples: int) -> list[PyTree[Array]]:
     """The first samples in batches of equal size, so that one program serves all of them."""
     count = min(num_samples, _num_samples(data))
     num_batches = -(-count // VALID_BATCH)
