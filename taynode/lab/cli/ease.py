@@ -82,7 +82,11 @@ def ease(
         print(json.dumps(content))
         return
     print_rows(_rows(content), f"{run}, eased with {regularizer}")
-    print("\n".join(line for line in (content["message"], f"Page: {page}") if line))
+    if content["message"]:
+        print(content["message"])
+    if content["data"]:
+        print(f"Data: {content['data']}.")
+    print(f"Page: {page}")
 
 
 def _next_to(run: Path) -> Path:

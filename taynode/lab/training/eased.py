@@ -89,6 +89,7 @@ class EasedDirectory:
         content = {
             "run": str(source.resolve()),
             "task": run.config.task,
+            "data": run.task.data_label,
             "solver": evaluation.solver,
             "tolerance": None if evaluation.steps else evaluation.rtol,
             "split": valid_split(run),

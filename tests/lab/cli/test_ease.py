@@ -65,13 +65,14 @@ def test_each_model_is_a_file(run, eased):
     assert (given["kind"], given["file"], given["step"]) == ("given", None, 0)
     assert {p["kind"] for p in others} == {"scouted", "refitted"}
     assert others[-1]["step"] == STEPS
-    for point in others:
-        loaded = lab.load(eased / point["file"], task=Tiny)
+    models = [lab.load(eased / point["file"], task=Tiny) for point in others]
+    for point, loaded in zip(others, models, strict=True):
         # Those of the training before are counted.
         assert loaded.step == 16 + point["step"]
         charged = loaded.config.regularizer
         assert (charged.name, charged.weight) == ("r3", point["weight"])
     # The last of them is what the front says it is.
+    loaded = models[-1]
     evaluator = lab.Evaluator(Tiny(), loaded.config.evaluation)
     report = evaluator.report(loaded.model, loaded.data.test, split="test")
     assert (report["loss"], report["nfe"]) == (others[-1]["test_loss"], others[-1]["test_nfe"])

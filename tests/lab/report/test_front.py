@@ -17,6 +17,7 @@ def point(kind, nfe, loss, file=None, **test):
 CONTENT = {
     "run": "/my runs/<digits>",
     "task": "digits",
+    "data": "",
     "solver": "dopri5",
     "tolerance": 1e-5,
     "split": "valid",
