@@ -35,6 +35,7 @@ _add(
         "train:train": "Train a model, and record the run in a directory.",
         "evaluate:evaluate": "Evaluate a trained model under any solver and tolerance.",
         "advise:advise": "Find the cheapest solver and tolerance for a trained model.",
+        "ease:ease": "Make a trained model cheap to solve.",
         "compare:compare": "Compare runs in a table and on a page.",
         "report:report": "Write an HTML page about runs, which opens offline.",
         "sample:sample": "Draw samples from a trained flow.",

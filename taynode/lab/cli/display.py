@@ -7,6 +7,7 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
 
+from ...easing import Progress as EasingProgress
 from ..config import TrainConfig
 from ..files import Json
 from ..report.record import record_samples
@@ -44,9 +45,15 @@ class Display:
             numbers += f"  penalty {progress.penalty:.3g}"
         if progress.seconds_per_step:
             numbers += f"  {1 / progress.seconds_per_step:.0f} steps/s"
-        self.bar.update(
-            self.line, completed=progress.step, total=progress.num_steps, numbers=numbers
-        )
+        self._update(progress.step, progress.num_steps, numbers)
+
+    def show_easing(self, progress: EasingProgress) -> None:
+        """Show the progress of `tn.ease`."""
+        numbers = f"{progress.kind}  loss {progress.loss:.4f}  NFE {progress.nfe:.1f}"
+        self._update(progress.step, progress.steps, f"{numbers}  weight {progress.weight:.3g}")
+
+    def _update(self, step: int, total: int, numbers: str) -> None:
+        self.bar.update(self.line, completed=step, total=total, numbers=numbers)
 
 
 def run(

@@ -97,14 +97,18 @@ def _limit(run: StoredRun) -> str:
 
 
 def regularizer_name(run: StoredRun) -> str:
-    """The regularizer in words: `R_2` for `r2`."""
+    """The regularizer of a run in words, and what its weight is to keep."""
     if not run.regularizer:
         return run.name
     if is_baseline(run):
         return NAMES["none"]
-    name = str(run.regularizer.get("name", "?"))
+    return in_words(str(run.regularizer.get("name", "?"))) + _limit(run)
+
+
+def in_words(name: str) -> str:
+    """The name of a regularizer for readers: `R_2` for `r2`."""
     is_order = name[:1] == "r" and name[1:].isdigit()
-    return (f"R_{name[1:]}" if is_order else NAMES.get(name, name)) + _limit(run)
+    return f"R_{name[1:]}" if is_order else NAMES.get(name, name)
 
 
 def flatten(config: Json, prefix: str = "") -> Json:

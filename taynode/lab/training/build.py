@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import diffrax as dfx
 import equinox as eqx
@@ -33,6 +33,7 @@ from ..config import (
 )
 
 
+T = TypeVar("T")
 # The charged part of a state.
 Where: TypeAlias = Callable[[Arrays], Arrays]
 
@@ -66,10 +67,15 @@ def make_solve(
     return solve if quadrature is None else dataclasses.replace(solve, quadrature=quadrature)
 
 
-def in_double(tree: PyTree) -> PyTree:
+def in_double(tree: T) -> T:
     """A pytree with its floating-point arrays in double precision."""
     double = lambda x: jnp.asarray(x, jnp.float64) if eqx.is_inexact_array(x) else x
     return jtu.tree_map(double, tree)
+
+
+def make_cast(config: SolveConfig) -> Callable[[T], T]:
+    """A function that casts the arrays of a pytree to double precision, if a solve needs it."""
+    return in_double if config.needs_double else lambda tree: tree
 
 
 def make_regularizer(

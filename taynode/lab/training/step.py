@@ -13,10 +13,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Shaped
 
-from ..._types import Rate, RealScalar
+from ..._types import Rate
 from ...models import Solve
 from ...weights import AbstractWeight
-from ..tasks.base import AbstractTask, Evaluated, Samples
+from ..tasks.base import AbstractTask, Evaluated, Outcome, Samples
 from .build import in_double
 
 
@@ -62,32 +62,22 @@ class StepRecord(NamedTuple):
     probe: Shaped[np.ndarray, "steps"]
 
 
-def batched_loss(
-    task: AbstractTask,
+def outcome_of_batch(
+    loss_fn: Callable[[eqx.Module, Samples, PRNGKeyArray], Outcome],
     model: eqx.Module,
     batch: Samples,
-    solve: Solve,
     key: PRNGKeyArray,
-    epoch: RealScalar,
     *,
     joint: bool,
-) -> tuple[RealScalar, RealScalar, RealScalar, RealScalar]:
-    """The loss, the mean penalty, the mean number of evaluations, and the number of failures."""
-    apply = lambda batch, key: task.training_loss(model, batch, solve, key, epoch)
-    if joint:
-        outcome = apply(batch, key)
-    else:
-        size = jtu.tree_leaves(batch)[0].shape[0]
-        each = lambda sample, key: apply(_batch_of_one(sample), key)
-        outcome = jax.vmap(each)(batch, jr.split(key, size))
-    stats = outcome.solution.stats
-    penalty = jnp.mean(jnp.asarray(stats.get("penalty", 0.0)))
-    failed = jnp.sum(jnp.invert(_okay(outcome.solution.result)).astype(jnp.int32))
+) -> Outcome:
+    """The outcome of a batch that is solved jointly or sample by sample. Its loss is a mean."""
+    apply = loss_fn if joint else _sample_by_sample(loss_fn)
+    outcome = apply(model, batch, key)
     weight = jnp.broadcast_to(jnp.asarray(outcome.weight, outcome.loss.dtype), outcome.loss.shape)
     # The loss of a batch without any weight is zero.
     total = jnp.sum(weight)
     loss = jnp.sum(weight * outcome.loss) / jnp.where(total > 0, total, 1.0)
-    return loss, penalty, jnp.mean(stats["nfe"].astype(penalty.dtype)), failed
+    return outcome._replace(loss=loss)
 
 
 def _okay(result: dfx.RESULTS) -> Bool[Array, "..."]:
@@ -130,12 +120,17 @@ def make_step(
         model = eqx.combine(state.arrays, static)
         key = jr.fold_in(keys.training, state.step)
         epoch = state.step.astype(jnp.float32) / steps_per_epoch
+        training_loss = lambda model, batch, key: task.training_loss(
+            model, batch, solve, key, epoch
+        )
 
         @eqx.filter_value_and_grad(has_aux=True)
         def objective(model):
-            loss, penalty, nfe, failed = batched_loss(
-                task, model, batch, solve, key, epoch, joint=joint
-            )
+            outcome = outcome_of_batch(training_loss, model, batch, key, joint=joint)
+            loss, stats = outcome.loss, outcome.solution.stats
+            penalty = jnp.mean(jnp.asarray(stats.get("penalty", 0.0)))
+            nfe = jnp.mean(stats["nfe"].astype(penalty.dtype))
+            failed = jnp.sum(jnp.invert(_okay(outcome.solution.result)).astype(jnp.int32))
             # The product has the dtype of the penalty, not that of the schedule.
             with jax.numpy_dtype_promotion("standard"):
                 factor = jnp.asarray(weight(state.control), penalty.dtype)

@@ -151,6 +151,29 @@
     });
   }
 
+  // Picking: a point of a figure, or its row in a table, shows its card.
+  const picker = document.querySelector("[data-picks]");
+  const choices = [...document.querySelectorAll("input[name=pick]")];
+  const pick = (id) => {
+    for (const choice of choices) choice.checked = choice.value === id;
+    for (const card of document.querySelectorAll("[data-card]")) card.hidden = card.dataset.card !== id;
+    const traces = figures[picker.dataset.figure].data;
+    const ring = traces.at(-1);
+    [ring.x, ring.y] = [[], []];
+    for (const trace of traces) {
+      const place = trace.ids ? trace.ids.indexOf(id) : -1;
+      if (place >= 0) [ring.x, ring.y] = [[trace.x[place]], [trace.y[place]]];
+    }
+    if (root.dataset.drawn) draw(picker);
+  };
+  const startPicking = async () => {
+    pick(choices.find((choice) => choice.checked).value);
+    for (const choice of choices) choice.addEventListener("change", () => pick(choice.value));
+    await start();
+    if (root.dataset.drawn) picker.on("plotly_click", (event) => pick(event.points[0].id));
+  };
+
   tellTheme();
-  start();
+  if (picker) startPicking();
+  else start();
 })();
