@@ -23,6 +23,8 @@ LARGEST_CHANGE = INTEGRAL * LARGEST_ERROR
 LEAST_GAIN, MOST_GAIN, FALLING_GAIN, RISING_GAIN = 1 / 32, 4.0, 0.5, 1.2
 # Evaluations come in steps of the solver: smaller errors are left alone.
 DEAD_BAND = 0.02
+# Smaller changes of the weight are noise of the measurements.
+LARGE_CHANGE = 0.3
 # The first weight makes the penalty this share of the loss' spread.
 FIRST_SHARE = 0.01
 # The weight is 0 below e^-12 of the first one.
@@ -184,9 +186,12 @@ def _next_gain(
     state: ControlState, error: Float[Array, ""], change: Float[Array, ""]
 ) -> Float[Array, ""]:
     """The gain after an adjustment: smaller if the loop oscillates, larger if it lags behind."""
-    crosses = state.error * error < 0
+    # Near the budget the sign of the error is noise.
+    is_large = jnp.minimum(jnp.abs(state.error), jnp.abs(error)) > DEAD_BAND
+    crosses = (state.error * error < 0) & is_large
     # A large gain may oscillate on one side of the budget.
-    turns = (state.change * change < 0) & (state.gain > 1)
+    turned = jnp.minimum(jnp.abs(state.change), jnp.abs(change)) > LARGE_CHANGE
+    turns = (state.change * change < 0) & turned & (state.gain > 1)
     rising = jnp.where(jnp.abs(error) < DEAD_BAND, 1.0, RISING_GAIN)
     factor = jnp.where(crosses | turns, FALLING_GAIN, rising)
     return jnp.clip(state.gain * factor, LEAST_GAIN, MOST_GAIN)
