@@ -5,6 +5,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import matplotlib
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -100,7 +101,6 @@ def test_it_reads_well(advice):
 
 
 def test_it_is_drawn(advice, tmp_path):
-    matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     axes = advice.plot()
     assert [line.get_label() for line in axes.get_lines()[:2]] == ["Heun", "Tsit5"]

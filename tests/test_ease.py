@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
+import matplotlib.pyplot as pyplot
 import numpy as np
 import optax
 import pytest
@@ -145,7 +146,6 @@ def test_points_are_picked():
 
 
 def test_a_front_is_plotted():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
     _, ax = pyplot.subplots()
     assert ROWS.plot(ax) is ax
     assert [line.get_label() for line in ax.get_lines()] == ["scouted", "refitted", "given"]
