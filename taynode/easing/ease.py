@@ -11,7 +11,7 @@ from .data import as_batch_fn, as_list, BatchFn, Keys
 from .front import Front, Point
 from .goal import Goal, message
 from .plan import next_phase
-from .progress import Progress
+from .progress import EasingProgress
 from .run import Run
 from .store import digest, Store
 from .training import controlled, LossFn, Optimizer, TrainState
@@ -31,7 +31,7 @@ def ease(
     within_atol: float | int | None = None,
     evaluate: LossFn | None = None,
     path: str | os.PathLike[str] | None = None,
-    on_progress: Callable[[Progress], object] | None = None,
+    on_progress: Callable[[EasingProgress], object] | None = None,
 ) -> Front:
     """Make a trained model cheap to solve.
 
@@ -67,7 +67,7 @@ def ease(
         solver or tolerance than it is trained with. Its solution needs no penalty.
     - `path`: a directory. After a kill, the same call continues from there, with the same result
         bit for bit. `batches` must then be a function or a list.
-    - `on_progress`: a function that is called with a `Progress`, such as `print`.
+    - `on_progress`: a function that is called with a `EasingProgress`, such as `print`.
 
     **Returns:**
 

@@ -6,7 +6,7 @@ from .front import Kind
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class EasingProgress:
     """How far `tn.ease` is, for people and programs.
 
     - `step`, `steps`: the steps that were made, and all of them.

@@ -12,7 +12,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 from .data import BatchFn, Keys
 from .front import Kind, Point
 from .plan import Phase
-from .progress import Progress
+from .progress import EasingProgress
 from .training import controlled, CONTROLLER, LossFn, measure, Optimizer, train_step, TrainState
 
 
@@ -37,7 +37,7 @@ class Run:
     optimizer: Optimizer
     keys: Keys
     steps: int
-    on_progress: Callable[[Progress], object] | None
+    on_progress: Callable[[EasingProgress], object] | None
 
     def scale(self, model: PyTree) -> float:
         """The weight at which the penalty matters.
@@ -139,7 +139,7 @@ class Run:
 
     def _report(self, kind: Kind, step: int, nfe: float, loss: float, weight: float) -> None:
         if self.on_progress is not None:
-            self.on_progress(Progress(step, self.steps, kind, nfe, loss, weight))
+            self.on_progress(EasingProgress(step, self.steps, kind, nfe, loss, weight))
 
 
 def _rate(phase: Phase, step: int) -> float:

@@ -56,7 +56,7 @@ class TrainState(eqx.Module):
         return cls(model, opt_state, control, jnp.array(0, int))
 
 
-class Measured(eqx.Module):
+class BatchNumbers(eqx.Module):
     """The numbers of a batch: the loss, the penalty and the mean number of evaluations."""
 
     loss: RealScalar
@@ -97,7 +97,7 @@ def train_step(
     nfe: RealScalarLike,
     rate: RealScalarLike,
     share: RealScalarLike,
-) -> tuple[TrainState, Measured]:
+) -> tuple[TrainState, BatchNumbers]:
     """One step, unless its solve fails or its loss or its gradient is not finite.
 
     **Arguments:**
@@ -108,7 +108,7 @@ def train_step(
     """
 
     @eqx.filter_value_and_grad(has_aux=True)
-    def objective(model: PyTree) -> tuple[RealScalar, Measured]:
+    def objective(model: PyTree) -> tuple[RealScalar, BatchNumbers]:
         measured = _measure(loss_fn, model, batch, key)
         weight = CONTROLLER(state.control).astype(measured.penalty.dtype)
         penalty = (weight * measured.penalty).astype(measured.loss.dtype)
@@ -132,14 +132,14 @@ def train_step(
 
 
 @eqx.filter_jit
-def measure(loss_fn: LossFn, model: PyTree, batch: PyTree, key: PRNGKeyArray) -> Measured:
+def measure(loss_fn: LossFn, model: PyTree, batch: PyTree, key: PRNGKeyArray) -> BatchNumbers:
     """The numbers of a batch."""
     return _measure(loss_fn, model, batch, key, needs_penalty=False)
 
 
 def _measure(
     loss_fn: LossFn, model: PyTree, batch: PyTree, key: PRNGKeyArray, needs_penalty: bool = True
-) -> Measured:
+) -> BatchNumbers:
     loss, solution = loss_fn(model, batch, key)
     stats = solution.stats
     if "nfe" not in stats or (needs_penalty and "penalty" not in stats):
@@ -150,7 +150,7 @@ def _measure(
     penalties = [jnp.mean(x) for x in jtu.tree_leaves(stats.get("penalty"))]
     penalty = sum(penalties[1:], penalties[0]) if penalties else jnp.array(jnp.nan)
     nfe = jnp.mean(jnp.asarray(stats["nfe"], CONTROLLER.init().nfe.dtype))
-    return Measured(loss, penalty, nfe, jnp.all(_okay(solution.result)))
+    return BatchNumbers(loss, penalty, nfe, jnp.all(_okay(solution.result)))
 
 
 def _okay(result: dfx.RESULTS) -> Bool[Array, "..."]:

@@ -7,7 +7,7 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
 
-from ...easing import Progress as EasingProgress
+from ...easing import EasingProgress
 from ..config import TrainConfig
 from ..files import Json
 from ..report.record import record_samples

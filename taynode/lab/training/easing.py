@@ -12,7 +12,7 @@ import jax.tree_util as jtu
 import optax
 from jaxtyping import Array, PyTree
 
-from ...easing import ease, Front, Point, Progress
+from ...easing import ease, EasingProgress, Front, Point
 from ...registry import REGULARIZERS
 from ..config import allowed_loss, AllowedLoss, ConfigError, positive, RegularizerConfig
 from ..tasks.base import Samples
@@ -93,7 +93,7 @@ def ease_run(
     config: EaseConfig,
     path: Path,
     *,
-    on_progress: Callable[[Progress], object] | None = None,
+    on_progress: Callable[[EasingProgress], object] | None = None,
 ) -> Front:
     """Make the model of a run cheap, with the solver, batches and optimizer of the run.
 
