@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .base import Status
-from .controller import AbstractControlled, ControlState
+from .controller import AbstractControlled, ControlState, NEAR
 from .window import Window
 
 
-# An error of less than one in twenty counts as none.
-NEAR = 0.05
+# Late in training the evaluations rise and the weight lags behind, so a little less is aimed at.
+AIM = 0.985
 NAMES = {
     "unmeasured": "No evaluations were measured yet: pass `nfe=` to `update`.",
     "inactive": "The model needs {nfe:.4g} evaluations, less than the budget of {budget:g}: the "
@@ -55,8 +55,9 @@ class Budget(AbstractControlled):
             raise ValueError(f"`nfe` must be a positive number, got {self.nfe!r}.")
 
     def error(self, window: Window) -> Float[Array, ""]:
-        """The logarithm of the evaluations over the budget."""
-        return jnp.where(window.nfe.count > 0, jnp.log(window.nfe.value / self.nfe), jnp.nan)
+        """The logarithm of the evaluations over those that are aimed at."""
+        aim = AIM * self.nfe
+        return jnp.where(window.nfe.count > 0, jnp.log(window.nfe.value / aim), jnp.nan)
 
     def status(self, state: ControlState) -> Status:
         """What the weight is doing."""

@@ -23,6 +23,8 @@ LARGEST_CHANGE = INTEGRAL * LARGEST_ERROR
 LEAST_GAIN, MOST_GAIN, FALLING_GAIN, RISING_GAIN = 1 / 32, 4.0, 0.5, 1.2
 # Evaluations come in steps of the solver: smaller errors are left alone.
 DEAD_BAND = 0.02
+# An error of less than one in twenty is near the goal.
+NEAR = 0.05
 # Smaller changes of the weight are noise of the measurements.
 LARGE_CHANGE = 0.3
 # The first weight makes the penalty this share of the loss' spread.
@@ -155,7 +157,9 @@ def _adjust(state: ControlState, error: Float[Array, ""]) -> ControlState:
     """The state after an adjustment of the weight by the measurements of a window."""
     begins = ~state.is_active & (error >= 0)
     change = INTEGRAL * jnp.where(jnp.abs(error) < DEAD_BAND, jnp.zeros_like(error), error)
-    change = jnp.maximum(state.gain, 1.0) * change + DAMPING * (error - state.error)
+    # A weight that falls far below the budget comes back late: only a rising one is hurried.
+    hurry = jnp.where(change > 0, jnp.maximum(state.gain, 1.0), jnp.ones_like(change))
+    change = hurry * change + DAMPING * (error - state.error)
     change = jnp.minimum(state.gain, 1.0) * change
     change = jnp.clip(change, -LARGEST_CHANGE, LARGEST_CHANGE)
     gain = _next_gain(state, error, change)
@@ -208,7 +212,8 @@ def _with_patience(
     is_new = begins | ~jnp.isfinite(state.course)
     course = jnp.where(is_new, nfe, state.course + SMOOTHING * (nfe - state.course))
     # Training makes evaluations rise by itself, so a response is a fall from the largest since.
-    falling_from = jnp.fmax(state.falling_from, course)
+    largest = jnp.fmax(state.falling_from, course)
+    falling_from = jnp.where(state.is_held, state.falling_from, largest)
     fell = state.is_active & ~state.is_held & ~begins & (course < RESPONSE * falling_from)
     restart = begins | fell | (log_weight < state.fell_at)
     fell_at = jnp.where(restart, log_weight, state.fell_at)
@@ -219,23 +224,34 @@ def _with_patience(
     is_positive = state.error > 0
     # A second attempt goes twice as far.
     reach = jnp.where(state.num_holds == 0, PATIENCE, 2 * PATIENCE)
-    most = jnp.maximum(fell_at, state.log_first) + reach
+    # Near the goal a weight that rises may stop a rise of the evaluations, so it keeps a decade to
+    # rise, up to six in all.
+    is_near = jnp.abs(state.error) < NEAR
+    room = jnp.minimum(log_weight - 2 / 3 * PATIENCE, state.log_first + PATIENCE)
+    fell_at = jnp.where(is_near, jnp.maximum(fell_at, room), fell_at)
+    least = jnp.maximum(fell_at, state.log_first)
+    most = least + reach
     log_weight = jnp.where(jnp.isfinite(course), jnp.minimum(log_weight, most), log_weight)
-    is_lost = ~state.is_held & is_positive & (log_weight == most)
+    is_lost = ~state.is_held & is_positive & ~is_near & (log_weight == most)
     # Without measurements of evaluations, nobody knows whether they fall.
     is_lost = is_lost & (waited >= FEWEST_ADJUSTMENTS) & jnp.isfinite(course)
-    is_kept = state.is_held & is_positive & ~has_waited & (course < RELEASE * falling_from)
+    # If they rise while the weight is back, it was needed after all.
+    has_risen = state.is_held & (course >= RELEASE * falling_from)
+    log_weight = jnp.where(has_risen & is_positive, least + PATIENCE, log_weight)
+    is_kept = state.is_held & is_positive & ~has_waited & ~has_risen
     is_held = is_lost | is_kept
+    # The first time, half of the way back shows whether the weight stops a rise.
+    back = jnp.where(state.num_holds == 0, (fell_at + log_weight) / 2, fell_at)
     # A hold and a new attempt both begin to wait anew.
     changes = is_held != state.is_held
-    least = jnp.where(state.is_active, jnp.minimum(state.least_nfe, nfe), state.least_nfe)
+    least_nfe = jnp.where(state.is_active, jnp.minimum(state.least_nfe, nfe), state.least_nfe)
     return state._replace(
-        log_weight=jnp.where(is_held, jnp.where(is_lost, fell_at, state.log_weight), log_weight),
+        log_weight=jnp.where(is_held, jnp.where(is_lost, back, state.log_weight), log_weight),
         is_held=is_held,
-        least_nfe=least,
+        least_nfe=least_nfe,
         course=course,
         falling_from=jnp.where(changes & ~is_held, course, falling_from),
-        fell_at=jnp.where(changes & ~is_held, state.log_weight, fell_at),
+        fell_at=jnp.where(has_risen & ~is_held, state.log_weight, fell_at),
         waited=jnp.where(changes, 0, waited),
         num_holds=jnp.where(
             fell | begins,

@@ -28,6 +28,8 @@ class Plant(eqx.Module):
     - `noise`: of a measurement, relative.
     - `quantum`: measurements are multiples of this.
     - `drift`: share of NEED that is missing at the beginning of training.
+    - `rise`: share of NEED that is missing at first, and comes in the course of the whole training.
+    - `cooling`: whether the learning rate decays along a cosine, so that the lag grows.
     - `every`: steps from measurement to measurement.
     """
 
@@ -39,6 +41,8 @@ class Plant(eqx.Module):
     noise: jax.Array | float = 0.0
     quantum: jax.Array | float = 0.0
     drift: jax.Array | float = 0.0
+    rise: jax.Array | float = 0.0
+    cooling: jax.Array | bool = False
     every: jax.Array | int = 1
 
     def response(self, weight):
@@ -74,9 +78,12 @@ def train(weight, plant: Plant, num_steps: int, key=None, *, offset=0.0, spoil=N
         number = step_number.astype(float)
         noise_key, loss_key = jr.split(key)
         now = weight(state)
-        inertia = inertia + (jnp.log(now + 1e-9 * plant.scale) - inertia) / plant.lag
+        share = number / num_steps
+        rate = jnp.where(plant.cooling, (1 + jnp.cos(jnp.pi * share)) / 2, 1.0) / plant.lag
+        inertia = inertia + rate * (jnp.log(now + 1e-9 * plant.scale) - inertia)
         left = plant.response(jnp.exp(inertia))
-        need = NEED * jnp.minimum(1.0, 1 - plant.drift * (1 - number / (0.4 * num_steps)))
+        need = NEED * jnp.minimum(1.0, 1 - plant.drift * (1 - share / 0.4))
+        need = need * (1 - plant.rise * (1 - jnp.sqrt(share)))
         nfe = FLOOR + (need - FLOOR) * left
         measured = nfe * (1 + plant.noise * jr.normal(noise_key))
         rounded = jnp.round(measured / jnp.maximum(plant.quantum, 1e-9)) * plant.quantum

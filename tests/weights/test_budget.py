@@ -38,6 +38,33 @@ def test_the_evaluations_settle_at_the_budget_whatever_the_scale_and_the_respons
     assert np.mean(settled < 0.3) > 0.85
 
 
+def test_evaluations_that_rise_to_the_end_while_the_learning_rate_decays():
+    plants = product(
+        exponent=[0.15, 0.3, 1.0],
+        lag=[4.0, 30.0],
+        noise=[0.0, 0.03],
+        rise=[0.3, 0.6],
+        cooling=[True],
+        every=[1, 30],
+    )
+    keys = jr.split(jr.key(1), plants.scale.shape[0])
+    budget = Budget(75.0)
+    run = eqx.filter_vmap(lambda plant, key: train(budget, plant, 1600, key))
+    _, (nfe, _, _) = run(plants, keys)
+    error = np.abs(np.asarray(nfe)[:, -1] / budget.nfe - 1)
+    assert np.all(error < 0.1)
+    assert np.mean(error < 0.05) > 0.9
+
+
+def test_a_weight_that_only_stops_a_rise_is_not_given_up():
+    """It was called lost: the evaluations had stayed near the budget, and so had not fallen."""
+    budget = Budget(75.0)
+    plant = Plant(exponent=0.15, rise=0.3, cooling=True)
+    state, (nfe, _, _) = train(budget, plant, 1600)
+    assert settled_at(nfe, budget.nfe) < 0.3
+    assert budget.status(state).name in ("holding", "approaching")
+
+
 def test_a_dead_zone_of_two_decades_is_crossed():
     state, (nfe, _, _) = train(BUDGET, Plant(dead_below=100.0, exponent=0.5), 3000)
     assert nfe[-1] == pytest.approx(BUDGET.nfe, rel=0.1)

@@ -136,6 +136,12 @@ STUDIES = {
     "budgets-mnist": "taynode.lab.paper.budgets:MnistBudgets",
     "budgets-miniboone": "taynode.lab.paper.budgets:MinibooneBudgets",
     "budgets-physionet": "taynode.lab.paper.budgets:PhysionetBudgets",
+    "easing-digits": "taynode.lab.paper.easing:DigitsEasing",
+    "easing-two-moons": "taynode.lab.paper.easing:TwoMoonsEasing",
+    "easing-oscillators": "taynode.lab.paper.easing:OscillatorsEasing",
+    "easing-mnist": "taynode.lab.paper.easing:MnistEasing",
+    "easing-miniboone": "taynode.lab.paper.easing:MinibooneEasing",
+    "easing-physionet": "taynode.lab.paper.easing:PhysionetEasing",
 }
 
 

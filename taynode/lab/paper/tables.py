@@ -126,7 +126,7 @@ class AbstractTable(AbstractStudy):
         """The rows from top to bottom, a panel for each of the main columns."""
         rows = _rows_with_runs(numbers)
         # One color for each regularizer, whatever its weight and quadrature.
-        kinds = dict.fromkeys(_kind(arm) for arm, _ in self.rows)
+        kinds = dict.fromkeys(_kind(row["model"]) for row in numbers["rows"])
         colors = {kind: i for i, kind in enumerate(kinds)}
         grids = {row["steps"] for row in rows}
         names = [

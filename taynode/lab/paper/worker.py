@@ -7,11 +7,12 @@ import sys
 
 from ..sweep.plan import Measurements
 from ..sweep.worker import main
-from . import fig1_toy, fig8a_calibration, fig9_taylor, mnist_sweep, r2_sweep
+from . import easing, fig1_toy, fig8a_calibration, fig9_taylor, mnist_sweep, r2_sweep
 
 
 WORKER = "taynode.lab.paper.worker"
 MEASUREMENTS: Measurements = {
+    **easing.MEASUREMENTS,
     fig1_toy.PATHS: fig1_toy.paths_of,
     fig9_taylor.POLYNOMIALS: fig9_taylor.expansions_of,
     mnist_sweep.CALIBRATION: fig8a_calibration.errors_of,

@@ -75,16 +75,15 @@ class EasedDirectory:
         """
         (self.path / MODELS).mkdir(exist_ok=True)
         chosen = config.choose(front)
-        evaluator = Evaluator(run.task, run.config.evaluation, seed=run.config.seed)
-        rows = []
+        evaluator, rows = evaluator_of(run), []
         for index, point in enumerate(front.points):
             row = {"kind": point.kind, "nfe": point.nfe, "loss": point.loss}
             row |= {"weight": point.weight, "step": point.step, "file": None}
             if point is not front.given:
                 row["file"] = f"{MODELS}/{index:02d}-{point.kind}.eqx"
                 _write_model(self.path / row["file"], run, config, point)
-            tested = point is chosen or point.kind != "scouted"
-            rows.append(row | (_test(run, evaluator, point) if tested else {}))
+            is_tested = point is chosen or point.kind != "scouted"
+            rows.append(row | (tested(run, evaluator, point) if is_tested else {}))
         evaluation = run.config.evaluation
         content = {
             "run": str(source.resolve()),
@@ -113,7 +112,12 @@ def _write_model(file: Path, run: LoadedRun, config: EaseConfig, point: Point) -
     write_parameters(file, point.model, settings, run.step + point.step)
 
 
-def _test(run: LoadedRun, evaluator: Evaluator, point: Point) -> Json:
+def evaluator_of(run: LoadedRun) -> Evaluator:
+    """Evaluations as those of a run."""
+    return Evaluator(run.task, run.config.evaluation, seed=run.config.seed)
+
+
+def tested(run: LoadedRun, evaluator: Evaluator, point: Point) -> Json:
     """The numbers of a point on test data, by which no point is chosen."""
     cast = make_cast(run.config.evaluation)
     count = run.config.final_samples

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,10 @@ import optax
 from jaxtyping import Array, PyTree
 
 from ...easing import ease, EasingProgress, Front, Point
+from ...easing.data import BatchFn, Keys
+from ...easing.plan import Phase
+from ...easing.run import Run
+from ...easing.training import controlled, LossFn, TrainState
 from ...registry import REGULARIZERS
 from ..config import allowed_loss, AllowedLoss, ConfigError, positive, RegularizerConfig
 from ..tasks.base import Samples
@@ -25,6 +30,8 @@ from .step import outcome_of_batch
 
 # Validation data is solved in batches of at most so many samples.
 VALID_BATCH = 100
+# More evaluations than any model needs.
+UNLIMITED = 1e9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,48 +113,77 @@ def ease_run(
     - `path`: the directory of `tn.ease`'s own files.
     - `on_progress`: as for `tn.ease`.
     """
-    task, settings = run.task, run.config
-    charged = RegularizerConfig(config.regularizer)
-    solve = make_solve(
-        settings.training,
-        regularizer=make_regularizer(charged, task.charged, settings.evaluation),
-        quadrature=make_quadrature(charged, joint=settings.joint),
-    )
-    in_use, cast = make_solve(settings.evaluation), make_cast(settings.evaluation)
-    # The loss may depend on the epoch. It is that of the end of the run.
-    epoch = jnp.asarray(settings.epochs, jnp.float32)
-
-    def loss_fn(model, batch, key):
-        apply = lambda model, batch, key: task.training_loss(model, batch, solve, key, epoch)
-        outcome = outcome_of_batch(apply, model, batch, key, joint=settings.joint)
-        return outcome.loss, outcome.solution
-
-    def evaluate(model, batch, key):
-        apply = lambda model, batch, key: task.loss(model, batch, in_use, key)
-        outcome = outcome_of_batch(apply, cast(model), cast(batch), key, joint=False)
-        return outcome.loss, outcome.solution
-
-    batches, optimizer = _batches(run, config.seed), _optimizer(run)
-    valid = _in_batches(getattr(run.data, valid_split(run)), config.samples)
-    allowed = config.allowed
+    given, allowed = _Given.of(run, config), config.allowed
     try:
         return ease(
             run.model,
-            loss_fn,
-            batches,
-            valid,
-            optimizer,
+            given.loss_fn,
+            given.batches,
+            given.valid,
+            given.optimizer,
             steps=config.steps_for(run),
             key=jr.key(config.seed),
             nfe=config.budget,
             within=None if allowed is None else allowed.rtol,
             within_atol=None if allowed is None else allowed.atol,
-            evaluate=evaluate,
+            evaluate=given.evaluate,
             path=path,
             on_progress=on_progress,
         )
     except ValueError as error:
         raise TrainingFailed(str(error), run.step) from error
+
+
+def train_on(run: LoadedRun, config: EaseConfig) -> Point:
+    """The model after as many further steps without regularization: what easing is compared with.
+
+    The optimizer begins anew, and its learning rate decays, as in a refit.
+    """
+    given, steps = _Given.of(run, config), config.steps_for(run)
+    training = Run(*given, Keys(jr.key(config.seed)), steps, None)
+    state = TrainState.start(run.model, given.optimizer, controlled(0.0))
+    phase = Phase("refitted", 0, 0, steps, weight=0.0, nfe=UNLIMITED)
+    step = 0
+    while step < steps:
+        state, step = training.train(phase, state, step)
+    return training.point(phase.kind, step, state)
+
+
+class _Given(NamedTuple):
+    """The arguments of `tn.ease`, in the order of `taynode.easing.run.Run`."""
+
+    loss_fn: LossFn
+    evaluate: LossFn
+    batches: BatchFn
+    valid: list[PyTree[Array]]
+    optimizer: optax.GradientTransformation
+
+    @classmethod
+    def of(cls, run: LoadedRun, config: EaseConfig) -> "_Given":
+        """With the solver, batches and optimizer of a run."""
+        task, settings = run.task, run.config
+        charged = RegularizerConfig(config.regularizer)
+        solve = make_solve(
+            settings.training,
+            regularizer=make_regularizer(charged, task.charged, settings.evaluation),
+            quadrature=make_quadrature(charged, joint=settings.joint),
+        )
+        in_use, cast = make_solve(settings.evaluation), make_cast(settings.evaluation)
+        # The loss may depend on the epoch. It is that of the end of the run.
+        epoch = jnp.asarray(settings.epochs, jnp.float32)
+
+        def loss_fn(model, batch, key):
+            apply = lambda model, batch, key: task.training_loss(model, batch, solve, key, epoch)
+            outcome = outcome_of_batch(apply, model, batch, key, joint=settings.joint)
+            return outcome.loss, outcome.solution
+
+        def evaluate(model, batch, key):
+            apply = lambda model, batch, key: task.loss(model, batch, in_use, key)
+            outcome = outcome_of_batch(apply, cast(model), cast(batch), key, joint=False)
+            return outcome.loss, outcome.solution
+
+        valid = _in_batches(getattr(run.data, valid_split(run)), config.samples)
+        return cls(loss_fn, evaluate, _batches(run, config.seed), valid, _optimizer(run))
 
 
 def _num_steps(run: LoadedRun) -> int:

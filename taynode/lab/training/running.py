@@ -139,13 +139,15 @@ class Training:
             regularizer=regularizer,
             quadrature=make_quadrature(config.regularizer, joint=config.joint),
         )
+        is_controlled = config.regularizer.is_controlled
+        probe = make_probe(task, config.training, config.evaluation) if is_controlled else None
         step = make_step(
             task,
             self.static,
             solve,
             optimizer,
             self.weight,
-            make_probe(task, config.evaluation) if config.regularizer.is_controlled else None,
+            probe,
             config.optimizer.weight_decay,
             joint=config.joint,
             batch_size=config.batch_size,

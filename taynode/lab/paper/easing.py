@@ -1,0 +1,242 @@
+"""Not in the paper: trained models made cheap, beside training on and training from scratch."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from ..config import RegularizerConfig, TrainConfig
+from ..files import Json
+from ..sweep.plan import Job, Measurements
+from ..sweep.results import Result
+from .arms import is_usable
+from .budgets import (
+    AbstractBudgets,
+    DigitsBudgets,
+    MinibooneBudgets,
+    MnistBudgets,
+    OscillatorsBudgets,
+    PhysionetBudgets,
+    SHARES,
+    TwoMoonsBudgets,
+)
+from .statistics import percent_fewer, spread
+from .study import Claim, judged, Numbers
+from .table_rows import column, row_ratios
+from .tables import AbstractTable, COLUMNS
+from .verdicts import ratio
+
+
+REGULARIZER = "r3"
+GIVEN, TRAINED_ON = "unregularized", "trained on"
+EASED, SCRATCH = "eased to {:g}", "from scratch to {:g}"
+FAILED = "failed"
+# How many more losses than the control's count as none.
+MOST_LOSS = 1.01
+FOR_SHARE = {0.75: "three quarters", 0.5: "half"}
+
+
+class AbstractEasing(AbstractTable):
+    """Budgets for a trained model, with half of its steps once more, beside two controls.
+
+    The first trains the same model on for as many steps without regularizer. The second trains a
+    new model to the same budget in as many steps.
+
+    - `basis`: the study of budgets on the same task, whose settings are shared.
+    """
+
+    basis: ClassVar[type[AbstractBudgets]]
+    num_seeds = 3
+    unit = "nats"
+    columns: ClassVar[dict[str, str]] = {k: COLUMNS[k] for k in ("seconds", "loss", "NFE")}
+
+    def __init_subclass__(cls, **options: object):
+        super().__init_subclass__(**options)
+        basis = cls.basis
+        cls.task = basis.task
+        cls.arms = {
+            GIVEN: RegularizerConfig(),
+            **{
+                SCRATCH.format(share): RegularizerConfig(REGULARIZER, budget=share * basis.need)
+                for share in SHARES
+            },
+        }
+        cls.rows = tuple((arm, basis.steps) for arm in cls.arms)
+        cls.smoke_rows = cls.rows[:2]
+
+    def defaults(self, scale: str) -> TrainConfig:
+        """The settings of the study of budgets."""
+        return self.basis().defaults(scale)
+
+    def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
+        """Unregularized models are trained on, and made cheap."""
+        del seed
+        return () if arm.is_controlled else tuple(MEASUREMENTS)
+
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """New models are trained for half of the epochs."""
+        jobs = super().jobs(scale, seeds)
+        return [
+            job
+            if job.measurements
+            else dataclasses.replace(
+                job,
+                config=dataclasses.replace(job.config, epochs=max(1, job.config.epochs // 2)),
+            )
+            for job in jobs
+        ]
+
+    def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
+        """The rows of the runs, and a row for each model that was made of them."""
+        numbers = super().numbers(results, scale)
+        given = [x for x in results if x["measured"] and is_usable(x)]
+        for name in (TRAINED_ON, *map(EASED.format, SHARES)):
+            found = {x["config"]["seed"]: x["measured"][name] for x in given}
+            numbers["rows"].append(_row_of_measured(name, self.basis.steps, found))
+        return numbers
+
+    def claims(self, numbers: Numbers) -> list[Claim]:
+        """What a budget costs, beside training on."""
+        return [self._claim(numbers, share) for share in SHARES]
+
+    def _claim(self, numbers: Numbers, share: float) -> Claim:
+        steps = self.basis.steps
+        eased, control, scratch = (
+            (name.format(share), steps) for name in (EASED, TRAINED_ON, SCRATCH)
+        )
+        paid = row_ratios(numbers, "loss", eased, control)
+        against = row_ratios(numbers, "loss", eased, scratch)
+        saved = row_ratios(numbers, "NFE", eased, control)
+        nfe = list(column(numbers, *eased, "NFE").values())
+        words = "-"
+        if paid:
+            words = (
+                f"loss {spread([100 * (x - 1) for x in paid])} % over that of training on, with "
+                f"{spread(percent_fewer(saved))} % fewer evaluations ({spread(nfe)}; budget "
+                f"{share * self.basis.need:g}); {spread(against) if against else '-'} of the loss "
+                "of training from scratch"
+            )
+        return judged(
+            f"A trained model is brought to {FOR_SHARE[share]} of the evaluations at no more loss",
+            "",
+            words,
+            ratio("loss over that of training on", paid, at_most=MOST_LOSS),
+            rule=f"at most {MOST_LOSS:g} times the loss of training on",
+            is_ours=True,
+        )
+
+
+def _row_of_measured(name: str, steps: int | None, found: dict[int, Json]) -> Numbers:
+    """The row of models that were made of runs, by seed."""
+    done = {seed: values for seed, values in found.items() if FAILED not in values}
+    failed = {seed: values[FAILED] for seed, values in found.items() if FAILED in values}
+    nothing = [0.0] * len(done)
+    return {
+        "model": name,
+        "steps": steps,
+        "failed": len(failed),
+        "failed_seeds": list(failed),
+        "seeds": list(done),
+        "seconds": nothing,
+        "loss": [values["test_loss"] for values in done.values()],
+        "NFE": [values["test_nfe"] for values in done.values()],
+        "unsolved": nothing,
+        "messages": list(failed.values()),
+        "busy": [True] * len(done),
+        "machines": [""] * len(done),
+        "remarks": [[] for _ in done],
+    }
+
+
+def _measure(directory: Path, share: float | None) -> Json:
+    """Loss and evaluations on test data of what a model becomes with half of its steps once more.
+
+    **Arguments:**
+
+    - `directory`: of the run.
+    - `share`: the budget as a share of what the task needs; without it, the model is trained on.
+    """
+    from ..training.eased import evaluator_of, tested
+    from ..training.easing import ease_run, EaseConfig, train_on
+    from ..training.failures import TrainingFailed
+    from ..training.loading import load
+
+    run = load(directory)
+    config = EaseConfig(regularizer=REGULARIZER)
+    if share is None:
+        return tested(run, evaluator_of(run), train_on(run, config))
+    config = dataclasses.replace(config, budget=share * NEEDS[run.config.task])
+    try:
+        front = ease_run(run, config, directory / f"eased-{share:g}")
+    except TrainingFailed as failure:
+        return {FAILED: str(failure)}
+    # Without a refit, the given model was cheap already.
+    return tested(run, evaluator_of(run), front.points[-1])
+
+
+MEASUREMENTS: Measurements = {
+    TRAINED_ON: functools.partial(_measure, share=None),
+    **{EASED.format(share): functools.partial(_measure, share=share) for share in SHARES},
+}
+
+
+class DigitsEasing(AbstractEasing):
+    """Digits."""
+
+    name = "easing-digits"
+    title = "Digits: trained models made cheap"
+    basis = DigitsBudgets
+
+
+class TwoMoonsEasing(AbstractEasing):
+    """Two moons."""
+
+    name = "easing-two-moons"
+    title = "Two moons: trained models made cheap"
+    basis = TwoMoonsBudgets
+
+
+class OscillatorsEasing(AbstractEasing):
+    """Oscillators."""
+
+    name = "easing-oscillators"
+    title = "Oscillators: trained models made cheap"
+    basis = OscillatorsBudgets
+
+
+class MnistEasing(AbstractEasing):
+    """MNIST on a fixed grid."""
+
+    name = "easing-mnist"
+    title = "MNIST on a fixed grid: trained models made cheap"
+    basis = MnistBudgets
+
+
+class MinibooneEasing(AbstractEasing):
+    """MINIBOONE."""
+
+    name = "easing-miniboone"
+    title = "MINIBOONE: trained models made cheap"
+    basis = MinibooneBudgets
+
+
+class PhysionetEasing(AbstractEasing):
+    """PhysioNet."""
+
+    name = "easing-physionet"
+    title = "PhysioNet: trained models made cheap"
+    basis = PhysionetBudgets
+
+
+NEEDS = {
+    kind.task: kind.need
+    for kind in (
+        DigitsBudgets,
+        TwoMoonsBudgets,
+        OscillatorsBudgets,
+        MnistBudgets,
+        MinibooneBudgets,
+        PhysionetBudgets,
+    )
+}
