@@ -44,7 +44,7 @@ class PathPoints(AbstractQuadrature):
                 "`quadrature=PathPoints()` needs the whole path, which an `event` may end early; "
                 "use another regularizer with `tn.Sampled()`."
             )
-        t0, t1 = jax.lax.stop_gradient((problem.t0, problem.t1))
+        t0, t1 = jax.lax.stop_gradient((jnp.asarray(problem.t0), jnp.asarray(problem.t1)))
         shares = jnp.sort(jr.uniform(key, (self.points,), jnp.result_type(t0)))
         ends = jnp.zeros(1, shares.dtype), jnp.ones(1, shares.dtype)
         times = t0 + (t1 - t0) * jnp.concatenate([ends[0], shares, ends[1]])

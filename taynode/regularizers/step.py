@@ -25,8 +25,8 @@ class Step(NamedTuple):
         the state; `None` if the solver is not a Runge-Kutta method.
     """
 
-    t0: RealScalarLike
-    t1: RealScalarLike
+    t0: RealScalar
+    t1: RealScalar
     y0: Y
     y1: Y
     error: Y | None
@@ -182,4 +182,4 @@ class Stiffness(AbstractStepRegularizer):
 def step_of(t0: RealScalarLike, t1: RealScalarLike, y0: Y, made: tuple) -> Step:
     """The step from what the method `step` of a solver returns."""
     y1, error, dense_info, _, _ = made
-    return Step(t0, t1, y0, y1, error, dense_info.get("k"))
+    return Step(jnp.asarray(t0), jnp.asarray(t1), y0, y1, error, dense_info.get("k"))
