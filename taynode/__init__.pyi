@@ -33,6 +33,7 @@ from .regularizers import (
     ExpectedNFE as ExpectedNFE,
     JacobianFrobenius as JacobianFrobenius,
     KineticEnergy as KineticEnergy,
+    penalty_at as penalty_at,
     PolynomialDistance as PolynomialDistance,
     RNODE as RNODE,
     Stiffness as Stiffness,

@@ -1,5 +1,6 @@
 """Penalties on the path of a solution."""
 
+from .at_point import penalty_at as penalty_at
 from .base import AbstractRegularizer as AbstractRegularizer
 from .curvature import Curvature as Curvature
 from .directional import DirectionalDerivative as DirectionalDerivative
