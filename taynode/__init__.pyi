@@ -16,8 +16,10 @@ from .integration.integrate import integrate as integrate
 from .integration.problem import Problem as Problem
 from .quadrature import (
     AbstractQuadrature as AbstractQuadrature,
+    AcceptedSteps as AcceptedSteps,
     Augmented as Augmented,
     Backward as Backward,
+    PathPoints as PathPoints,
     Penalized as Penalized,
     PerRow as PerRow,
     Sampled as Sampled,
@@ -25,11 +27,16 @@ from .quadrature import (
 from .quadrature.regularized import regularized as regularized, StateNorm as StateNorm
 from .regularizers import (
     AbstractRegularizer as AbstractRegularizer,
+    Curvature as Curvature,
     DirectionalDerivative as DirectionalDerivative,
+    ErrorEstimate as ErrorEstimate,
     ExpectedNFE as ExpectedNFE,
     JacobianFrobenius as JacobianFrobenius,
     KineticEnergy as KineticEnergy,
+    penalty_at as penalty_at,
+    PolynomialDistance as PolynomialDistance,
     RNODE as RNODE,
+    Stiffness as Stiffness,
     TotalDerivative as TotalDerivative,
 )
 from .solve import diffeqsolve as diffeqsolve

@@ -14,10 +14,12 @@ from ._types import Args, BoolScalarLike, RealScalarLike, Y
 from .integration.arguments import check_arguments
 from .integration.discrete_event import merge_events
 from .integration.failure import raise_if_failed, with_nonfinite_penalty
+from .integration.initial_step import initial_step_size
 from .integration.integrate import integrate
 from .integration.problem import Problem, with_common_types
 from .integration.solution import with_fields
 from .quadrature import AbstractQuadrature, Penalized, Sampled
+from .regularizers.base import Setting
 from .regularizers.combine import combine, Combined
 
 
@@ -113,11 +115,30 @@ def _solve(
     if regularizer is None:
         solution = integrate(problem)
     else:
-        regularizer = regularizer.over(problem.t0, problem.t1)
+        regularizer = regularizer.in_solve(_setting(problem))
         solution = _with_penalty(problem, regularizer, quadrature.solve(problem, regularizer, key))
     stats = {name: x for name, x in solution.stats.items() if name != "num_probes"}
     solution = with_fields(solution, stats=stats)
     return raise_if_failed(solution) if problem.throw else solution
+
+
+def _setting(problem: Problem) -> Setting:
+    """What regularizers may know of the solve."""
+    controller, solver = problem.stepsize_controller, problem.solver
+    if not problem.is_adaptive:
+        rtol = atol = norm = None
+    else:
+        rtol, atol, norm = controller.rtol, controller.atol, controller.norm
+
+    def first_step(vector_field, t, y, args, rtol, atol):
+        term = dfx.ODETerm(vector_field)
+        order = solver.error_order(term) or solver.order(term)
+        options = {} if norm is None else {"norm": norm}
+        return initial_step_size(
+            term, t, problem.t1, y, args, order=order, rtol=rtol, atol=atol, **options
+        )
+
+    return Setting(problem.t0, problem.t1, solver, rtol, atol, norm, first_step)
 
 
 def _with_penalty(problem: Problem, regularizer: Combined, outcome: Penalized) -> dfx.Solution:

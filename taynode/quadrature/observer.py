@@ -11,6 +11,7 @@ from jaxtyping import PyTree
 from ..integration.integrate import integrate
 from ..integration.problem import Problem
 from ..integration.solution import with_fields
+from ..regularizers.step import Step, step_of
 
 
 class AbstractObserver(dfx.AbstractWrappedSolver):
@@ -23,7 +24,7 @@ class AbstractObserver(dfx.AbstractWrappedSolver):
         """The note before the first step."""
 
     @abc.abstractmethod
-    def observe(self, note, t0, t1, y0, args, dense_info):
+    def observe(self, note, step: Step, args, dense_info):
         """The note after a step. Times increase, also in a solve backward in time."""
 
     @property
@@ -76,10 +77,9 @@ class AbstractObserver(dfx.AbstractWrappedSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         """Make a step of the inner solver. diffrax discards the note of a rejected step."""
         inner, note = solver_state
-        y1, y_error, dense_info, inner, result = self.solver.step(
-            terms, t0, t1, y0, args, inner, made_jump
-        )
-        note = self.observe(note, t0, t1, y0, args, dense_info)
+        made = self.solver.step(terms, t0, t1, y0, args, inner, made_jump)
+        y1, y_error, dense_info, inner, result = made
+        note = self.observe(note, step_of(t0, t1, y0, made), args, dense_info)
         return y1, y_error, dense_info, (inner, note), result
 
 

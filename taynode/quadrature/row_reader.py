@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array, Real
 
+from ..regularizers.step import Step
 from .observer import AbstractObserver
 
 
@@ -25,10 +26,10 @@ class RowReader(AbstractObserver):
         start = jtu.tree_map(lambda y: jnp.stack([y] * len(self.times)), y0)
         return start, self.times <= t0
 
-    def observe(self, note, t0, t1, y0, args, dense_info):
+    def observe(self, note, step: Step, args, dense_info):
         """Read the rows whose times lie in the step."""
         del args
-        states, reached = note
+        (t0, t1, y0), (states, reached) = step[:3], note
         now = (self.times > t0) & (self.times <= t1)
         read = self._interpolate(t0, t1, y0, dense_info, jnp.clip(self.times, t0, t1))
         where = lambda y, new, old: jnp.where(self._along_rows(now, y), new, old)

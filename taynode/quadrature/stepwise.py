@@ -9,6 +9,7 @@ import numpy as np
 
 from .._types import Rate, RealScalarLike
 from ..integration.problem import Problem
+from ..regularizers.step import Step
 from .augmented_state import AugmentedField, zero_penalty
 from .base import Penalized
 from .observer import AbstractObserver, integrate_observed
@@ -28,9 +29,9 @@ class StepIntegrator(AbstractObserver):
         del t0, y0
         return self.zero
 
-    def observe(self, note, t0, t1, y0, args, dense_info):
+    def observe(self, note, step: Step, args, dense_info):
         """Add the integral over the step."""
-        del y0
+        t0, t1 = step.t0, step.t1
         path = self.solver.interpolation_cls(t0=t0, t1=t1, **dense_info)
         nodes, weights = np.polynomial.legendre.leggauss(self.points)
         times = t0 + (t1 - t0) * jnp.asarray((nodes + 1) / 2, t0.dtype)

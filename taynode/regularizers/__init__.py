@@ -1,9 +1,13 @@
 """Penalties on the path of a solution."""
 
+from .at_point import penalty_at as penalty_at
 from .base import AbstractRegularizer as AbstractRegularizer
+from .curvature import Curvature as Curvature
 from .directional import DirectionalDerivative as DirectionalDerivative
 from .expected_nfe import ExpectedNFE as ExpectedNFE
 from .jacobian import JacobianFrobenius as JacobianFrobenius
 from .kinetic import KineticEnergy as KineticEnergy
+from .path import PolynomialDistance as PolynomialDistance
 from .rnode import RNODE as RNODE
+from .step import ErrorEstimate as ErrorEstimate, Stiffness as Stiffness
 from .total_derivative import TotalDerivative as TotalDerivative

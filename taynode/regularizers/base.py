@@ -2,17 +2,36 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from .._types import Args, Arrays, Rate, RealScalar, RealScalarLike, VectorField, Y
+from .._types import Args, Arrays, Norm, Rate, RealScalar, RealScalarLike, VectorField, Y
 
 
 Where = Callable[[Y], Arrays]
+
+
+class Setting(NamedTuple):
+    """What a regularizer may know of the solve that it is part of.
+
+    - `t0`, `t1`: the interval of the solve.
+    - `solver`: the solver.
+    - `rtol`, `atol`, `norm`: those of step-size control; `None` if the steps are not adaptive.
+    - `first_step`: a function `(vector_field, t, y, args, rtol, atol) -> h`, which chooses a step
+        as if the solve began at this point.
+    """
+
+    t0: RealScalarLike
+    t1: RealScalarLike
+    solver: Any = None
+    rtol: RealScalarLike | None = None
+    atol: RealScalarLike | None = None
+    norm: Norm | None = None
+    first_step: Callable[..., RealScalarLike] | None = None
 
 
 class AbstractRegularizer(eqx.Module):
@@ -27,9 +46,9 @@ class AbstractRegularizer(eqx.Module):
     ```
     """
 
-    def over(self, t0: RealScalarLike, t1: RealScalarLike) -> "AbstractRegularizer":
-        """Return the regularizer for a solve from `t0` to `t1`; the same one by default."""
-        del t0, t1
+    def in_solve(self, setting: "Setting") -> "AbstractRegularizer":
+        """Return the regularizer for a solve with this setting; the same one by default."""
+        del setting
         return self
 
     def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> PyTree:

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree
 
-from .._types import Args, Rate, RealScalarLike, VectorField, Y
-from .base import AbstractRegularizer, is_regularizer
+from .._types import Args, Arrays, Rate, RealScalarLike, VectorField, Y
+from .base import AbstractRegularizer, is_regularizer, Setting
+from .path import AbstractPathRegularizer
+from .step import AbstractStepRegularizer, Step
 
 
 class Combined(AbstractRegularizer):
@@ -21,9 +23,9 @@ class Combined(AbstractRegularizer):
 
     regularizers: PyTree[AbstractRegularizer]
 
-    def over(self, t0: RealScalarLike, t1: RealScalarLike) -> "Combined":
-        """Tell each regularizer the interval of the solve."""
-        return Combined(self._like([leaf.over(t0, t1) for leaf in self._leaves()]))
+    def in_solve(self, setting: Setting) -> "Combined":
+        """Tell each regularizer what solve it is part of."""
+        return Combined(self._like([leaf.in_solve(setting) for leaf in self._leaves()]))
 
     def init(self, y0: Y, args: Args, *, key: PRNGKeyArray | None = None) -> list[PyTree]:
         """Compute the state of each regularizer, with a key of its own."""
@@ -42,6 +44,32 @@ class Combined(AbstractRegularizer):
         # All slopes are equal, so the compiler merges their computations.
         slope = results[0][0]
         return slope, self._like([jtu.tree_map(_as_float, rate) for _, rate in results])
+
+    def of_step(self, solver: Any, step: Step) -> Rate:
+        """Compute the penalty of a step, per unit of time, of each regularizer."""
+        return self._like([leaf.of_step(solver, step) for leaf in self._steps()])
+
+    def zero_of_steps(self, dtype: Any) -> Rate:
+        """A penalty of no step."""
+        return self._like([jnp.zeros((), dtype) for _ in self._steps()])
+
+    def of_path(self, times: Array, states: Arrays) -> Rate:
+        """Compute the penalty of a path of each regularizer."""
+        leaves = self._of_kind(AbstractPathRegularizer, "PathPoints", "PolynomialDistance")
+        part = lambda leaf: jax.vmap(leaf.where)(states)
+        return self._like([leaf.of_path(times, part(leaf)) for leaf in leaves])
+
+    def _steps(self) -> list[Any]:
+        return self._of_kind(AbstractStepRegularizer, "AcceptedSteps", "ErrorEstimate")
+
+    def _of_kind(self, kind: type, quadrature: str, example: str) -> list[Any]:
+        for leaf in self._leaves():
+            if not isinstance(leaf, kind):
+                raise TypeError(
+                    f"`quadrature={quadrature}()` needs regularizers such as `tn.{example}()`, got "
+                    f"`{type(leaf).__name__}`; use `tn.Sampled()` for it."
+                )
+        return self._leaves()
 
     def finalize(self, integral: Rate, t0: RealScalarLike, t1: RealScalarLike) -> Rate:
         """Compute the penalty of each regularizer. The integrals of a complex solve become real."""

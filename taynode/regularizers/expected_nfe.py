@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 
 from .._types import Args, Arrays, Rate, RealScalar, RealScalarLike, VectorField, Y
 from ..taylor import along_branches
-from .base import AbstractPartRegularizer, mean_square
+from .base import AbstractPartRegularizer, mean_square, Setting
 from .leading_error import plan
 
 
@@ -102,11 +102,11 @@ class ExpectedNFE(AbstractPartRegularizer):
             if known and value == 0 and name in ("safety", "icoeff"):
                 raise ValueError(f"`{name}` must be positive, got {value!r}.")
 
-    def over(self, t0: RealScalarLike, t1: RealScalarLike) -> "ExpectedNFE":
+    def in_solve(self, setting: Setting) -> "ExpectedNFE":
         """Know the length of the solve."""
         if self.interval is not None:
             return self
-        length = jax.lax.stop_gradient(jnp.abs(t1 - t0))
+        length = jax.lax.stop_gradient(jnp.abs(setting.t1 - setting.t0))
         return eqx.tree_at(lambda r: r.interval, self, length, is_leaf=lambda x: x is None)
 
     def rate(

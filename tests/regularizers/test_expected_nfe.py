@@ -11,6 +11,7 @@ import pytest
 
 import taynode as tn
 from benchmarks.counting import count_primitives
+from taynode.regularizers.base import Setting
 from taynode.solvers.continuous import stage_matrix
 from tests.quadrature.reference import close
 
@@ -176,7 +177,7 @@ def test_joint_and_separate_control():
         quadrature=tn.Sampled(batch_axis=0),
         key=jr.key(0),
     ).stats["penalty"]
-    joint = 20.0 * regularizer.over(0.0, 20.0).rate(rotation, 0.0, y0, None, None)[1]
+    joint = 20.0 * regularizer.in_solve(Setting(0.0, 20.0)).rate(rotation, 0.0, y0, None, None)[1]
     # The error estimate of Bosh3 is a third derivative divided by 48.
     steps = lambda radius: 20.0 / 0.9 * (radius / np.sqrt(2) / 48 / 1e-4) ** (1 / 3)
     evaluations = lambda steps: 2 + 3 * (1.5 + 1.1 * steps)
@@ -203,7 +204,7 @@ def test_control_of_other_strength():
 
 
 def test_no_steps_can_be_saved_on_a_constant_path():
-    regularizer = tn.ExpectedNFE(dfx.Bosh3(), 1e-5, 1e-5).over(2.0, 5.0)
+    regularizer = tn.ExpectedNFE(dfx.Bosh3(), 1e-5, 1e-5).in_solve(Setting(2.0, 5.0))
     rate = lambda scale: regularizer.rate(network, 2.0, jnp.ones(3), scale, None)[1]
     value, slope = jax.jit(jax.value_and_grad(rate))(0.0)
     close(value, 1 / 3, 1e-12)
