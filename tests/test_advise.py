@@ -57,7 +57,7 @@ def advice():
 
 def test_errors_are_those_of_the_closed_form(advice):
     for course in advice.courses.values():
-        for found in course[::2]:
+        for found in (course[0], course[-1]):
             y1s = jax.vmap(lambda y0, s=found.solve: s(FIELD, y0).ys[-1])(Y0S)
             # The exact solution is that of a thousandth of the tolerance.
             assert found.error == pytest.approx(true_error(y1s, Y0S), rel=0.01, abs=1e-3)

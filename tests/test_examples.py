@@ -84,7 +84,7 @@ def test_own_task_is_trained_by_the_command(tmp_path):
     command += ["--out", str(tmp_path / "run"), "--json"]
     # Steps of equal length take less time to compile.
     command += ["--solver", "euler", "--steps", "4"]
-    command += ["--set.evaluation.solver", "rk4", "--set.evaluation.steps", "4"]
+    command += ["--set.evaluation.solver", "euler", "--set.evaluation.steps", "4"]
     done = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)

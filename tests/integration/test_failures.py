@@ -224,9 +224,9 @@ def test_vector_field_without_derivatives_can_be_solved_without_throwing():
 def test_vector_field_whose_result_is_broadcast(field, regularizer, penalty):
     # BUG, fixed: diffrax broadcasts what the vector field returns to the shape of the state;
     # regularizers were given the vector field itself.
-    terms = dfx.ODETerm(field)
-    assert solve(dfx, terms=terms, dt0=0.5).ys.shape == (1, 2)
-    sol = solve(terms=terms, dt0=0.5, regularizer=regularizer, quadrature=tn.Augmented())
+    options = dict(dt0=0.5, regularizer=regularizer, quadrature=tn.Augmented())
+    sol = solve(terms=dfx.ODETerm(field), **options)
+    assert sol.ys.shape == (1, 2)
     np.testing.assert_allclose(sol.stats["penalty"], penalty, rtol=1e-12)
 
 

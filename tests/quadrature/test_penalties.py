@@ -157,7 +157,8 @@ def test_single_precision_is_as_exact_as_it_can_be(quadrature):
         ("sampled", "recursive"),
         ("rows", "direct"),
         ("rows", "forward"),
-        ("backward", "recursive"),
+        # Its gradients under `vmap` are part of `test_same_as_diffrax.py`.
+        pytest.param("backward", "recursive", marks=pytest.mark.slow),
     ],
 )
 def test_samples_under_vmap(quadrature, adjoint):

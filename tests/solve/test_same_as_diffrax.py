@@ -183,9 +183,10 @@ def gradient(lib, controller, *, field=None, **options):
     return eqx.filter_grad(lambda p: loss(lib, controller, p, **options))(parameters)
 
 
+# The other one takes twice as long; `test_gradient_product.py` holds it to closed forms.
 @pytest.mark.parametrize(
     "adjoint",
-    [dfx.RecursiveCheckpointAdjoint(), pytest.param(dfx.DirectAdjoint(), marks=pytest.mark.slow)],
+    [pytest.param(dfx.RecursiveCheckpointAdjoint(), marks=pytest.mark.slow), dfx.DirectAdjoint()],
 )
 def test_gradients_without_regularizer_are_those_of_diffrax(adjoint):
     """Also with respect to the times."""

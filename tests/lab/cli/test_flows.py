@@ -28,7 +28,7 @@ def run(tmp_path_factory):
             "num_evaluations": 1,
             "training": SolveConfig(solver="euler", steps=2),
             # Steps of equal length take less time to compile.
-            "evaluation": SolveConfig(solver="rk4", steps=4),
+            "evaluation": SolveConfig(solver="euler", steps=8),
             "regularizer": RegularizerConfig(),
         }
         settings = dataclasses.replace(task.defaults("smoke"), **quick)
