@@ -107,6 +107,7 @@ def test_sweep_from_beginning_to_end(tmp_path):
     _a_result_that_has_not_reached_the_table_is_picked_up(job(1), tmp_path)
 
 
+@pytest.mark.usefixtures("no_penalties")
 def test_a_run_that_fails_is_a_result(tmp_path):
     """It is not tried again, and says why."""
     fails = job(epochs=8, **DIVERGING)
