@@ -51,10 +51,12 @@ CASES = {
     "same-as-last, nested control": (dfx.Dopri5(), nested(), 2.0, ["augmented", "backward"]),
     "implicit": (dfx.Kvaerno3(), pid(), 2.0, ["augmented"]),
     "constant steps": (dfx.Bosh3(), dfx.ConstantStepSize(), 0.15, ["sampled"]),
-    "given times": (dfx.Tsit5(), dfx.StepTo(jnp.array([0.0, 0.2, 0.9, 2.0])), None, ["augmented"]),
 }
 REVISIT = dfx.ClipStepSizeController(pid(1e-5), store_rejected_steps=20)
+# `test_gradient_product.py` has steps to given times, against closed forms.
+GIVEN_TIMES = dfx.StepTo(jnp.array([0.0, 0.2, 0.9, 2.0]))
 MORE_CASES = {
+    "given times": (dfx.Tsit5(), GIVEN_TIMES, None, ["augmented"]),
     "same-as-last, nested control, all": (dfx.Dopri5(), nested(), 2.0, ALL),
     "not same-as-last, memory": (dfx.Heun(), pid(pcoeff=0.4, icoeff=0.3), 2.0, ALL),
     "implicit, all": (dfx.Kvaerno3(), pid(), 2.0, ALL[:3]),
@@ -74,13 +76,14 @@ MORE_CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_steps_and_values_are_those_of_diffrax(case):
-    check_steps_and_values(*CASES[case], [FORWARD] if case == "given times" else [FORWARD, BACK])
+    check_steps_and_values(*CASES[case], [FORWARD, BACK])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", MORE_CASES)
 def test_more_steps_and_values_are_those_of_diffrax(case):
-    check_steps_and_values(*MORE_CASES[case], [FORWARD, BACK])
+    spans = [FORWARD] if case == "given times" else [FORWARD, BACK]
+    check_steps_and_values(*MORE_CASES[case], spans)
 
 
 def check_steps_and_values(solver, controller, dt0, quadratures, spans):

@@ -208,6 +208,7 @@ def paper(*words):
 
 def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken())
+    monkeypatch.setattr("taynode.lab.paper.fig2_solver_order._steps", lambda _: [1, 2, 3, 4, 5, 6])
     words = "run", "fig1-toy", "fig2-solver-order", "--scale", "smoke", "--out", str(tmp_path)
     assert paper(*words) == 1
     printed = capsys.readouterr()
