@@ -23,11 +23,12 @@ class Affine(eqx.Module):
         return self.a * y + b
 
 
-class Time(tn.AbstractRegularizer):
-    """Its integral tells at which time `Sampled` has evaluated the rate."""
+class Timed(tn.TotalDerivative):
+    """Another integral tells at which time `Sampled` has evaluated the rate."""
 
     def rate(self, vector_field, t, y, args, state):
-        return vector_field(t, y, args), t
+        slope, charge = super().rate(vector_field, t, y, args, state)
+        return slope, {"r2": charge, "t": t}
 
 
 # a, b, y0, t0, t1
@@ -111,7 +112,7 @@ def test_gradient_with_each_quadrature_and_adjoint_is_that_of_the_closed_form(qu
             (span[1] - span[0]) / 10 if exactly else None,
             y0[None],
             b,
-            regularizer={"r2": tn.TotalDerivative(order=2), "t": Time()},
+            regularizer=Timed(order=2),
             quadrature=QUADRATURES[quadrature],
             key=jax.random.key(3),
             stepsize_controller=tight if exactly else dfx.StepTo(grid(t0, t1)),

@@ -279,7 +279,7 @@ def growth(quadrature):
     ("quadrature", "rtol"),
     [
         pytest.param(tn.Augmented(), 1e-5, marks=pytest.mark.slow),
-        (tn.Sampled(points=1024), 0.02),
+        (tn.Sampled(points=256), 0.02),
     ],
 )
 def test_gradients_know_that_an_event_moves(quadrature, rtol):
