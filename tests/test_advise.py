@@ -73,6 +73,7 @@ def test_the_recommended_setting_is_the_cheapest_accurate_one(advice):
     assert not course[course.index(advice.best) - 1].is_accurate
 
 
+@pytest.mark.slow
 def test_it_holds_on_other_inputs(advice):
     """On new samples it is within 10 % of the cheapest setting there, and about as accurate."""
     others = jr.uniform(jr.key(1), (24, 2), minval=0.2, maxval=1.2)

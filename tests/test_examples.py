@@ -36,6 +36,7 @@ def test_from_diffrax_trains_with_a_regularizer():
     assert nfe >= 7
 
 
+@pytest.mark.slow
 def test_budget_trains(capsys):
     with jax.numpy_dtype_promotion("standard"):
         load("budget").main(num_steps=12, budgets=(1000,))

@@ -73,7 +73,14 @@ ADJOINTS = [dfx.RecursiveCheckpointAdjoint(), dfx.DirectAdjoint(), dfx.ForwardMo
 # Solvers, kinds of output and adjoints meet with and without events; each solver meets two of the
 # kinds of output and two of the adjoints.
 CASES = [
-    (solver, event, list(SAVES)[(i + 2 * j) % len(SAVES)], ADJOINTS[(i + j) % len(ADJOINTS)])
+    pytest.param(
+        solver,
+        event,
+        list(SAVES)[(i + 2 * j) % len(SAVES)],
+        ADJOINTS[(i + j) % len(ADJOINTS)],
+        # The longest, and part of it with events that do not occur.
+        marks=pytest.mark.slow if (solver, event) == ("implicit", "none") else (),
+    )
     for i, solver in enumerate(SOLVERS)
     for j, event in enumerate(EVENTS)
 ]
