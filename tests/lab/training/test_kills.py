@@ -8,10 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
 from taynode import lab
 
+from ..rows import without_penalties
 from .test_loop import arrays_of, without_times
 from .tiny_task import Tiny
 
@@ -73,14 +76,14 @@ def finish(process):
         assert process.wait(600) == 0, process.communicate()
 
 
-def check_kills(start, tmp_path, scale, times, *flags):
+def check_kills(start, tmp_path, scale, times):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    finish(start(undisturbed, scale, *flags))
+    finish(start(undisturbed, scale))
     chance = random.Random(time.time_ns())
     steps = []
     for i in range(times):
         (killed / "status.json").unlink(missing_ok=True)
-        with start(killed, scale, *flags, "--resume") as process:
+        with start(killed, scale, "--resume") as process:
             # Only the first one has to wait for something to resume, the others have it.
             wait_until(lambda: is_running(killed) and has_saved(killed), process)
             # Some while they compile, some between two evaluations, whatever they are doing there.
@@ -91,7 +94,7 @@ def check_kills(start, tmp_path, scale, times, *flags):
             process.send_signal(signal.SIGKILL)
             assert process.wait(SECONDS) == -signal.SIGKILL, process.communicate()
         steps.append(lab.load(killed, task=Tiny).step)
-    finish(start(killed, scale, *flags, "--resume"))
+    finish(start(killed, scale, "--resume"))
     assert steps == sorted(steps)
     assert steps[-1] > 0
     for one, other in zip(arrays_of(killed), arrays_of(undisturbed), strict=True):
@@ -101,9 +104,25 @@ def check_kills(start, tmp_path, scale, times, *flags):
 
 
 def test_a_kill(start, tmp_path):
+    """Resumed in this process, whose programs are not the same to the last bit."""
+    killed, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
     # What takes less time to compile.
     flags = ["--set.evaluation.solver", "euler", "--set.evaluation.steps", "2"]
-    check_kills(start, tmp_path, "laptop", 1, *flags, "--regularizer", "none")
+    with start(killed, "laptop", *flags, "--regularizer", "none") as process:
+        wait_until(lambda: is_running(killed) and has_saved(killed), process)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(SECONDS) == -signal.SIGKILL, process.communicate()
+    settings = lab.RunDirectory(killed).config()
+    with jax.enable_x64(False), without_penalties():
+        assert 0 < lab.load(killed, task=Tiny).step < 400
+        lab.train(settings, Tiny(), killed, resume=True)
+        lab.train(settings, Tiny(), undisturbed)
+        for one, other in zip(arrays_of(killed), arrays_of(undisturbed), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+    rows = [lab.RunDirectory(out).rows() for out in (killed, undisturbed)]
+    assert [row["step"] for row in rows[0]] == [row["step"] for row in rows[1]]
+    losses = ([row["test_loss"] for row in of] for of in rows)
+    np.testing.assert_allclose(*losses, rtol=1e-3)
 
 
 @pytest.mark.slow
