@@ -57,7 +57,7 @@ def advice():
 
 def test_errors_are_those_of_the_closed_form(advice):
     for course in advice.courses.values():
-        for found in course[::2]:
+        for found in (course[0], course[-1]):
             y1s = jax.vmap(lambda y0, s=found.solve: s(FIELD, y0).ys[-1])(Y0S)
             # The exact solution is that of a thousandth of the tolerance.
             assert found.error == pytest.approx(true_error(y1s, Y0S), rel=0.01, abs=1e-3)
@@ -73,6 +73,7 @@ def test_the_recommended_setting_is_the_cheapest_accurate_one(advice):
     assert not course[course.index(advice.best) - 1].is_accurate
 
 
+@pytest.mark.slow
 def test_it_holds_on_other_inputs(advice):
     """On new samples it is within 10 % of the cheapest setting there, and about as accurate."""
     others = jr.uniform(jr.key(1), (24, 2), minval=0.2, maxval=1.2)

@@ -93,9 +93,9 @@ def test_hutchinson_is_unbiased(field, shape, noise):
 def test_density_integrates_to_one():
     flow = ContinuousFlow(mlp(), (2,))
     flow = eqx.tree_at(lambda m: m.vector_field.layers[-1].weight, flow, replace_fn=lambda w: 3 * w)
-    axis = jnp.linspace(-9.0, 9.0, 181)
+    axis = jnp.linspace(-9.0, 9.0, 91)
     grid = jnp.stack(jnp.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    solve = Solve(stepsize_controller=dfx.PIDController(rtol=1e-6, atol=1e-6))
+    solve = Solve(solver=tn.solvers.RK4(), num_steps=8)
     log_prob, _ = flow.log_prob(grid, solve)
     density = jnp.exp(log_prob)
     # It is not the normal distribution that it began as.
@@ -112,7 +112,7 @@ def test_there_and_back():
     back, solution = flow.from_base(paths[-1], solve)
     assert jnp.abs(back - x).max() < 1e-4
     assert solution.stats["nfe"] > 0
-    samples, _ = flow.sample(KEY, 7, solve)
+    samples, _ = flow.sample(KEY, 7, Solve(solver=dfx.Euler(), num_steps=1))
     assert samples.shape == (7, 2)
 
 
@@ -135,20 +135,14 @@ def regularizers(**options):
 def test_charge_is_that_of_the_samples_alone():
     flow = ContinuousFlow(mlp(), (2,))
     x = jr.normal(KEY, (3, 2))
-    controller = dfx.PIDController(rtol=1e-9, atol=1e-9)
-    solve = Solve(
-        stepsize_controller=controller,
-        regularizer=regularizers(where=sample_part),
-        quadrature=tn.Augmented(),
-    )
-    _, solution = flow.log_prob(x, solve)
-    alone = Solve(
-        stepsize_controller=controller, regularizer=regularizers(), quadrature=tn.Augmented()
-    )
+    # The same steps, so the same penalties to rounding.
+    steps = {"solver": dfx.Heun(), "num_steps": 2, "quadrature": tn.Augmented()}
+    _, solution = flow.log_prob(x, Solve(regularizer=regularizers(where=sample_part), **steps))
+    alone = Solve(regularizer=regularizers(), **steps)
     expected = alone(flow.vector_field, x).stats["penalty"]
     assert set(expected) == {"R_2", "R_3", "K"}
     for name, penalty in expected.items():
-        np.testing.assert_allclose(solution.stats["penalty"][name], penalty, rtol=1e-6)
+        np.testing.assert_allclose(solution.stats["penalty"][name], penalty, rtol=1e-11)
 
 
 def count_products(fun, *args):
@@ -296,7 +290,7 @@ def test_gradients_with_every_quadrature_and_adjoint(name):
 
     # Steps of equal length take less time to compile.
     exactly = {"stepsize_controller": dfx.PIDController(rtol=1e-7, atol=1e-7)}
-    steps = {"solver": dfx.Heun(), "num_steps": 2} if name in QUICK else exactly
+    steps = {"solver": dfx.Euler(), "num_steps": 2} if name in QUICK else exactly
 
     def gradient(**options):
         solve = Solve(**steps, **options)

@@ -60,7 +60,8 @@ def test_the_mean_over_keys_is_the_integral_and_rows_reduce_the_variance():
     assert 0.2 < variances[0, True] / variances[None, True] < 0.5
 
 
-@pytest.mark.parametrize("batch_axis", [None, 0])
+# Those of each row are part of `test_penalties.py`, backward in time.
+@pytest.mark.parametrize("batch_axis", [None, pytest.param(0, marks=pytest.mark.slow)])
 def test_many_points_give_the_integral(batch_axis):
     quadrature = tn.Sampled(points=256, batch_axis=batch_axis)
     stats = ref.solve(tn.TotalDerivative(2), quadrature).stats
@@ -223,7 +224,7 @@ def test_a_failed_solve_is_charged_up_to_its_failure():
 
 
 # `Augmented` can do it, if there is an event.
-@pytest.mark.parametrize("batch_axis", [None, 0])
+@pytest.mark.parametrize("batch_axis", [pytest.param(None, marks=pytest.mark.slow), 0])
 def test_an_endless_interval_is_refused(batch_axis):
     event = dfx.Event(lambda t, y, args, **others: t > 0.5)
     with pytest.raises(Exception, match="`t1`"):

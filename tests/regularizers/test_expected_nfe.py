@@ -120,7 +120,9 @@ def wide_network(t, y, args):
     return 3 * jnp.tanh(y @ WIDE[0] / 2 + t * args) @ WIDE[1].T / 6
 
 
-@pytest.mark.parametrize("method", [dfx.Bosh3, dfx.Dopri5, dfx.Tsit5])
+@pytest.mark.parametrize(
+    "method", [dfx.Bosh3, dfx.Dopri5, pytest.param(dfx.Tsit5, marks=pytest.mark.slow)]
+)
 def test_evaluations_of_solves(method):
     @jax.jit
     def compare(tolerance):

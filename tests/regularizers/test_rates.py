@@ -253,6 +253,7 @@ def network_penalties():
 
     def compute(y0, args):
         options = {"dt0": 0.1, "stepsize_controller": dfx.ConstantStepSize()}
+        options["solver"] = dfx.Euler()
         return penalties(regularizers, network, y0, args, **options)
 
     return jax.jit(compute)

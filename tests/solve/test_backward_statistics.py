@@ -83,9 +83,9 @@ def test_counts_are_those_of_the_gradient(name):
     assert stats["num_steps"] == stats["num_accepted_steps"] + stats["num_rejected_steps"]
 
 
-@pytest.mark.parametrize(
-    "quadrature", [pytest.param(tn.Augmented(), marks=pytest.mark.slow), tn.Backward()]
-)
+# `test_same_as_diffrax.py` has the gradients of such solves, which are those of the same steps.
+@pytest.mark.slow
+@pytest.mark.parametrize("quadrature", [tn.Augmented(), tn.Backward()])
 def test_a_penalty_without_weight_changes_nothing(quadrature):
     """Control of the backward solve sees what the plain adjoint sees, whatever the quadrature."""
     arguments = dfx.ODETerm(field), dfx.Dopri5(), 0.0, 2.0, 0.1, Y0, RATE

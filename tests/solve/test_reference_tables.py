@@ -172,7 +172,10 @@ POLYNOMIALS = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=pytest.mark.slow if x == "RKFehlberg45" else ()) for x in TABLE],
+)
 def test_steps_and_evaluations_of_the_table(name):
     solver, expected = TABLE[name]
     found = {}

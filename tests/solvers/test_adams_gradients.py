@@ -66,9 +66,8 @@ def test_gradients_of_saved_values():
 
     def total(rate):
         saveat = dfx.SaveAt(ts=jnp.asarray(times))
-        solution = solve(
-            field, 0.0, 2.0, 1e-3, Y0, rate, tolerance=1e-10, saveat=saveat, max_steps=128
-        )
+        options = dict(saveat=saveat, max_steps=128, adjoint=dfx.DirectAdjoint())
+        solution = solve(field, 0.0, 2.0, 1e-3, Y0, rate, tolerance=1e-10, **options)
         return jnp.sum(jnp.asarray(solution.ys) ** 2)
 
     def total_by_scipy(rate):
@@ -95,7 +94,8 @@ def test_gradient_across_a_jump():
     field = lambda t, y, rate: jnp.where(t < 1.0, rate, -2 * rate) * y
 
     def last(rate):
-        solution = solve(field, 0.0, 2.0, 0.01, jnp.array(1.0), rate, jump_ts=[1.0], max_steps=128)
+        options = dict(jump_ts=[1.0], max_steps=128, adjoint=dfx.DirectAdjoint())
+        solution = solve(field, 0.0, 2.0, 0.01, jnp.array(1.0), rate, **options)
         return end(solution)
 
     found = jax.jit(jax.grad(last))(jnp.array(0.7))

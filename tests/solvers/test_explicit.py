@@ -128,7 +128,27 @@ def test_adaptive_solution_agrees_with_scipy(solver, order, embedded, dense):
     np.testing.assert_allclose(end(solution), exact([2.0])[0], atol=factor * tolerance)
 
 
-@pytest.mark.parametrize("solver", [row[0] for row in SOLVERS if row[0].tableau.fsal], ids=repr)
+FSAL = [row[0] for row in SOLVERS if row[0].tableau.fsal]
+
+
+@pytest.mark.parametrize("solver", FSAL, ids=repr)
+def test_slopes_of_the_dense_output_at_both_ends_are_the_first_and_the_last_stage(solver):
+    weights = solver.interpolation_cls.weights
+    powers = np.arange(1, weights.shape[1] + 1)
+    for theta, stage in ((0.0, 0), (1.0, -1)):
+        slopes = weights @ (powers * theta ** (powers - 1))
+        np.testing.assert_allclose(slopes, np.eye(len(weights))[stage], atol=1e-9)
+
+
+# The others differ in their coefficients alone.
+@pytest.mark.parametrize(
+    "solver",
+    [
+        pytest.param(x, marks=() if isinstance(x, tn.solvers.CashKarp) else pytest.mark.slow)
+        for x in FSAL
+    ],
+    ids=repr,
+)
 def test_dense_output_joins_smoothly(solver):
     solution = dfx.diffeqsolve(
         dfx.ODETerm(field), solver, 0.0, 2.0, 0.25, Y0, saveat=dfx.SaveAt(dense=True)
@@ -140,8 +160,15 @@ def test_dense_output_joins_smoothly(solver):
     np.testing.assert_allclose(left, field(0.5, values[0], None), atol=1e-7)
 
 
-@each_solver
-def test_float32_states(solver, order, embedded, dense):
+@pytest.mark.parametrize(
+    "solver",
+    [
+        pytest.param(x, marks=() if type(x).__name__ in ("RK4", "CashKarp") else pytest.mark.slow)
+        for x, *_ in SOLVERS
+    ],
+    ids=repr,
+)
+def test_float32_states(solver):
     def solve(y0, rate):
         term = dfx.ODETerm(lambda t, y, args: rate * y)
         t0, t1, dt0 = (jnp.float32(t) for t in (0.0, 1.0, 0.05))

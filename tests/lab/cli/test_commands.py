@@ -142,8 +142,9 @@ def test_file_with_an_unknown_setting_is_refused(taynode, tmp_path):
 
 def test_evaluate_under_another_solver_and_tolerance(taynode, runs):
     loose = lab.RunDirectory(runs[1]).rows()[-1]
-    words = "evaluate", runs[1], "--task", TASK, "--solver", "dopri5", "--rtol", "1e-9"
-    code, text, _ = taynode(*words, "--split", "train", "--json")
+    words = "evaluate", runs[1], "--task", TASK
+    other = "--solver", "dopri5", "--rtol", "1e-9"
+    code, text, _ = taynode(*words, *other, "--split", "train", "--json")
     assert code == 0
     tight = json.loads(text)
     assert tight["nfe"] > loose["train_nfe"]

@@ -230,7 +230,10 @@ def test_malformed_outcomes(tmp_path, text, message):
     ("name", "num_rows", "num_deaths", "empty"),
     [
         ("a", 1_753_980, 554, [140501, 140936, 141264]),
-        ("b", 1_758_535, 568, [142731, 142998, 145611, 147514, 150309, 150649]),
+        pytest.param(
+            *("b", 1_758_535, 568, [142731, 142998, 145611, 147514, 150309, 150649]),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_real_files(name, num_rows, num_deaths, empty):

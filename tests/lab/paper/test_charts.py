@@ -1,5 +1,6 @@
 """Studies of given results, for print and for the page."""
 
+import functools
 import json
 
 import pytest
@@ -29,11 +30,22 @@ WITHOUT_RUNS = {
 }  # fmt: skip
 
 
+@functools.cache
+def finished(name):
+    """Results of all runs of a study."""
+    return [result_of(job) for job in find_study(name).jobs("laptop", [0, 1, 2])]
+
+
+def results_of(name):
+    """The same, to be changed."""
+    return [dict(result) for result in finished(name)]
+
+
 def numbers_of(name, failed=()):
     study = find_study(name)
     if name in WITHOUT_RUNS:
         return study, WITHOUT_RUNS[name]
-    results = [result_of(job) for job in study.jobs("laptop", [0, 1, 2])]
+    results = results_of(name)
     for i in failed:
         results[i] |= {"state": "failed", "message": "Step 3 failed"}
     return study, study.numbers(results, "laptop")
@@ -49,12 +61,12 @@ def test_a_single_seed_at_the_smallest_scale_decides_nothing(name):
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_study_is_drawn_twice(name, tmp_path):
+def test_every_study_is_drawn_twice(name):
     study, numbers = numbers_of(name)
     # As it comes back from a file.
     numbers = json.loads(json.dumps(numbers))
     chart = study.chart(numbers)
-    figure_of(chart).savefig(tmp_path / "figure.png")
+    figure_of(chart).draw_without_rendering()
     figures = figures_of(chart)
     assert len(figures) == len(chart.panels) > 0
     assert all(figure["data"] for figure in figures)
@@ -78,7 +90,7 @@ FAILURES = {
 def test_failed_runs_leave_claims_undecided(name, failure):
     """A failed run is a result, also where the study cannot do without it."""
     study = find_study(name)
-    results = [result_of(job) for job in study.jobs("laptop", [0, 1, 2])]
+    results = results_of(name)
     for result in results:
         if FAILURES[failure](result["config"]):
             result |= {"state": "failed", "message": "Step 3 failed", "measured": {}}

@@ -7,7 +7,7 @@ import pytest
 from taynode.lab.cli import main
 from taynode.lab.cli.paper import ProgressPrinter
 from taynode.lab.files import write_json
-from taynode.lab.paper import Claim, find_study, STUDIES
+from taynode.lab.paper import Claim, fig2_solver_order, find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Line, Panel
 from taynode.lab.paper.run import remarks_on_data, run_studies, RunsDone
 from taynode.lab.paper.study import AbstractStudy, StudyFailed
@@ -44,6 +44,11 @@ def test_verdict_is_a_known_word():
         Claim("", "", "", "perhaps")
 
 
+def test_steps_of_a_solver_in_figure_2():
+    assert fig2_solver_order._steps("dopri5") == [5, 7, 7, 7, 60, 87]
+
+
+@pytest.mark.slow
 def test_steps_of_figure_2_are_those_of_correct_solvers(tmp_path):
     study = find_study("fig2-solver-order")
     (claim,) = do(study, root=tmp_path)[study.name].claims
@@ -208,6 +213,7 @@ def paper(*words):
 
 def test_a_study_that_cannot_be_done_does_not_stop_the_others(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("taynode.lab.sweep.executor.LocalExecutor", lambda *_, **__: Broken())
+    monkeypatch.setattr("taynode.lab.paper.fig2_solver_order._steps", lambda _: [1, 2, 3, 4, 5, 6])
     words = "run", "fig1-toy", "fig2-solver-order", "--scale", "smoke", "--out", str(tmp_path)
     assert paper(*words) == 1
     printed = capsys.readouterr()

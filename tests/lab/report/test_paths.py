@@ -177,6 +177,7 @@ def test_a_failed_solve_leaves_holes(evaluator):
     assert not np.isinf(arrays["step_times"]).any()
 
 
+@pytest.mark.slow
 def test_a_real_run_gives_a_page(open_page, tmp_path):
     """The toy, trained for a few steps on few samples."""
     task = find_task("toy")

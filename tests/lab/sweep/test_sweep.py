@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import jax
 import pytest
 
 from taynode import lab
@@ -17,6 +18,7 @@ from taynode.lab.sweep.plan import EvaluationConfig, Job, job_from_dict
 from taynode.lab.sweep.results import forget, known_and_missing, MODELS, run_jobs, WORK
 from taynode.lab.sweep.rows import row_of_result
 from taynode.lab.sweep.table import Table
+from taynode.lab.sweep.worker import main as worker
 from taynode.lab.tasks.names import import_task
 from tests.lab.sweep.test_table import result
 
@@ -28,8 +30,10 @@ TIGHT = EvaluationConfig("tight", SolveConfig(rtol=1e-9, atol=1e-9), "float64", 
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
-    """Where the tiny task is."""
+    """Where the tiny task is; a worker chooses the precision."""
     monkeypatch.chdir(HERE)
+    yield
+    jax.config.update("jax_enable_x64", True)
 
 
 def job(seed=0, **changes):
@@ -43,6 +47,18 @@ def job(seed=0, **changes):
 
 
 DIVERGING = {"optimizer": OptimizerConfig("sgd", 1e12), "regularizer": RegularizerConfig()}
+
+
+class Here(AbstractExecutor):
+    """Does jobs in this process."""
+
+    def execute(self, jobs, root):
+        for job in jobs:
+            directory = job.directory(root)
+            directory.mkdir(parents=True)
+            write_json(directory / "job.json", job.as_dict())
+            assert worker([str(directory / "job.json"), str(directory), "--task", TASK]) == 0
+            yield Done(job)
 
 
 class Nobody(AbstractExecutor):
@@ -65,10 +81,9 @@ def test_identity_is_that_of_the_settings():
 
 
 def test_sweep_from_beginning_to_end(tmp_path):
-    fails = job(epochs=8, **DIVERGING)
     # A task that the user has not named is not imported, though the job names it.
     broken = Job(dataclasses.replace(job().config, task="nowhere:Task"))
-    jobs = [job(1), fails, job(1)]
+    jobs = [job(1), job(1)]
     ended = list(run_jobs([broken, *jobs], tmp_path, LocalExecutor(2, tasks=[TASK])))
     assert {j.identity for j, _, _ in ended} == {j.identity for j in [broken, *jobs]}
     # A job that cannot be done does not stop the others.
@@ -85,15 +100,24 @@ def test_sweep_from_beginning_to_end(tmp_path):
     assert found["row"]["step"] == 4
     assert found["evaluations"]["tight"]["test_nfe"] > found["row"]["test_nfe"]
     assert found["evaluations"]["tight"]["test_num_samples"] == 5
-    # A run that fails is a result: it is not tried again, and says why.
-    assert table[fails]["state"] == "failed"
-    assert "lower the learning rate" in table[fails]["message"]
-    assert "parameters" not in table[fails]
     # Errors are kept only of what went wrong.
     assert [file.parent.name for file in tmp_path.rglob("error.txt")] == [broken.identity]
     _the_table_is_enough(jobs, tmp_path)
     _parameters_are_kept(found, tmp_path)
     _a_result_that_has_not_reached_the_table_is_picked_up(job(1), tmp_path)
+
+
+@pytest.mark.usefixtures("no_penalties")
+def test_a_run_that_fails_is_a_result(tmp_path):
+    """It is not tried again, and says why."""
+    fails = job(epochs=8, **DIVERGING)
+    list(run_jobs([fails], tmp_path, Here()))
+    result = Table(tmp_path).results()[fails]
+    assert result["state"] == "failed"
+    assert "lower the learning rate" in result["message"]
+    assert "parameters" not in result
+    assert not list(tmp_path.rglob("error.txt"))
+    _the_table_is_enough([fails], tmp_path)
 
 
 def _the_table_is_enough(jobs, root):

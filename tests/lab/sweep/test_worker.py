@@ -20,6 +20,7 @@ from taynode.lab.sweep.plan import Job
 from taynode.lab.sweep.work import _why_not, do
 from taynode.lab.sweep.worker import ATTACHED, main
 from taynode.lab.training.records import RunDirectory
+from tests.lab.rows import without_penalties
 from tests.lab.sweep.test_sweep import HERE, job, TASK
 
 
@@ -42,7 +43,8 @@ def task_job():
 def once(task_job, tmp_path_factory):
     path = tmp_path_factory.mktemp("once")
     write_json(path / "job.json", task_job.as_dict())
-    assert main([str(path / "job.json"), str(path), "--task", TASK]) == 0
+    with without_penalties():
+        assert main([str(path / "job.json"), str(path), "--task", TASK]) == 0
     return path
 
 
@@ -71,6 +73,7 @@ def on_other_data(directory):
     return "begun on other data"
 
 
+@pytest.mark.usefixtures("no_penalties")
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -15,6 +15,7 @@ from taynode.lab.cli import main
 from taynode.lab.config import RegularizerConfig, SolveConfig
 from taynode.lab.training.build import in_double
 
+from ..rows import without_penalties
 from .test_loop import arrays_of, without_times
 from .tiny_task import Tiny
 
@@ -31,7 +32,8 @@ def settings(**regularizer):
 def finished(tmp_path_factory):
     """A run whose budget cannot be reached, so the weight rises."""
     path = tmp_path_factory.mktemp("runs") / "budget"
-    lab.train(settings(budget=2.5), Tiny(), path)
+    with without_penalties():
+        lab.train(settings(budget=2.5), Tiny(), path)
     return path
 
 
@@ -50,6 +52,7 @@ def test_evaluations_are_measured_and_the_weight_follows_them(finished):
     assert "budget of 2.5" in rows[-1]["control_message"]
 
 
+@pytest.mark.usefixtures("no_penalties")
 def test_a_run_that_is_stopped_and_resumed_has_the_same_weights(finished, tmp_path, monkeypatch):
     # Between two evaluations and two measurements.
     monkeypatch.setattr("taynode.lab.training.loop.MAX_BLOCK", 1)
@@ -63,6 +66,7 @@ def test_a_run_that_is_stopped_and_resumed_has_the_same_weights(finished, tmp_pa
     assert without_times(resumed) == without_times(whole)
 
 
+@pytest.mark.usefixtures("no_penalties")
 def test_a_loss_is_allowed(tmp_path, monkeypatch):
     """The reference is so large that the weight may rise, and it is recorded."""
     monkeypatch.chdir(Path(__file__).parent)

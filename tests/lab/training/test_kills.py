@@ -8,10 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
 from taynode import lab
 
+from ..rows import without_penalties
 from .test_loop import arrays_of, without_times
 from .tiny_task import Tiny
 
@@ -101,12 +104,30 @@ def check_kills(start, tmp_path, scale, times):
 
 
 def test_a_kill(start, tmp_path):
-    check_kills(start, tmp_path, "laptop", times=1)
+    """Resumed in this process, whose programs are not the same to the last bit."""
+    killed, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
+    # What takes less time to compile.
+    flags = ["--set.evaluation.solver", "euler", "--set.evaluation.steps", "2"]
+    with start(killed, "laptop", *flags, "--regularizer", "none") as process:
+        wait_until(lambda: is_running(killed) and has_saved(killed), process)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(SECONDS) == -signal.SIGKILL, process.communicate()
+    settings = lab.RunDirectory(killed).config()
+    with jax.enable_x64(False), without_penalties():
+        assert 0 < lab.load(killed, task=Tiny).step < 400
+        lab.train(settings, Tiny(), killed, resume=True)
+        lab.train(settings, Tiny(), undisturbed)
+        for one, other in zip(arrays_of(killed), arrays_of(undisturbed), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+    rows = [lab.RunDirectory(out).rows() for out in (killed, undisturbed)]
+    assert [row["step"] for row in rows[0]] == [row["step"] for row in rows[1]]
+    losses = ([row["test_loss"] for row in of] for of in rows)
+    np.testing.assert_allclose(*losses, rtol=1e-3)
 
 
 @pytest.mark.slow
 def test_fifty_kills(start, tmp_path):
-    check_kills(start, tmp_path, "paper", times=50)
+    check_kills(start, tmp_path, "paper", 50)
 
 
 @pytest.mark.slow

@@ -13,15 +13,9 @@ from taynode.lab.config import ConfigError
 from taynode.lab.training.parameters import read_header, write_parameters
 from taynode.models import ToyFlow
 
+from ..rows import without_penalties
 from .test_loop import cheap
-from .tiny_task import Tiny, WithValidation
-
-
-class Lost(Tiny):
-    """Its data is not here."""
-
-    def load(self):
-        raise AssertionError("the data was asked for")
+from .tiny_task import Lost, Tiny
 
 
 class Sized(Tiny):
@@ -37,22 +31,19 @@ class Sized(Tiny):
         return ToyFlow(self.width, key=key)
 
 
-def trained(path, task, **changes):
-    """The model at the end of a short run."""
-    models = []
-    settings = cheap(task, epochs=1, num_evaluations=1, **changes)
-    lab.train(settings, task, path, on_finish=lambda run, _: models.append(run.final_model))
-    return models[0]
-
-
 def same(one, other):
     return all(map(np.array_equal, jtu.tree_leaves(one), jtu.tree_leaves(other)))
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
+    """The model at the end of a short run."""
     path = tmp_path_factory.mktemp("runs") / "plain"
-    return path, trained(path, Tiny())
+    models = []
+    settings = cheap(Tiny(), epochs=1, num_evaluations=1)
+    with without_penalties():
+        lab.train(settings, Tiny(), path, on_finish=lambda run, _: models.append(run.final_model))
+    return path, models[0]
 
 
 def test_a_model_is_loaded_without_its_data(plain):
@@ -64,22 +55,19 @@ def test_a_model_is_loaded_without_its_data(plain):
         _ = run.data
 
 
-def test_the_best_model_is_loaded_without_its_data(tmp_path):
-    model = trained(tmp_path / "run", WithValidation())
-    assert same(lab.load(tmp_path / "run", task=Lost).model, model)
-
-
-def test_data_is_loaded_once_and_as_the_run_used_it(tmp_path):
-    trained(tmp_path / "run", Tiny(), train_samples=32)
-    run = lab.load(tmp_path / "run", task=Tiny, precision="float64")
+def test_data_is_loaded_once_and_as_the_run_used_it(plain, tmp_path):
+    _, model = plain
+    file = tmp_path / "model.eqx"
+    write_parameters(file, model, cheap(Tiny(), train_samples=32), 4)
+    run = lab.load(file, task=Tiny, precision="float64")
     assert run.data is run.data
     assert run.data.train.inputs.shape == (32, 1)
     assert run.data.train.inputs.dtype == jnp.float64
 
 
-def test_a_model_that_depends_on_the_data_is_loaded_with_it(tmp_path):
-    model = trained(tmp_path / "run", Sized())
-    assert same(lab.load(tmp_path / "run", task=Sized).model, model)
+def test_a_model_that_depends_on_the_data_is_loaded_with_it(plain):
+    path, model = plain
+    assert same(lab.load(path, task=Sized).model, model)
 
 
 def test_a_model_is_loaded_from_its_parameters(plain, tmp_path):

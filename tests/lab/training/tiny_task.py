@@ -50,6 +50,13 @@ class Tiny(AbstractTask):
         return Outcome(jnp.mean((out - batch.labels) ** 2), solution, {})
 
 
+class Lost(Tiny):
+    """Its data is not here."""
+
+    def load(self):
+        raise AssertionError("the data was asked for")
+
+
 class WithValidation(Tiny):
     """Validates and tests on half of the way that it learns to go, so it gets worse one day."""
 
