@@ -90,24 +90,20 @@ class AbstractTable(AbstractStudy):
         """
         every = [x for _, steps in self.rows_at(scale) for x in self.evaluations(scale, steps)]
         further = list(dict.fromkeys(evaluation.name for evaluation in every))
+        groups: dict[tuple[RegularizerConfig, int | None], list[Result]] = {}
+        for result in results:
+            config = result["config"]
+            regularizer = from_dict(RegularizerConfig, config["regularizer"])
+            groups.setdefault((regularizer, config["training"]["steps"]), []).append(result)
         rows = [
             {
                 "model": arm,
                 "steps": steps,
-                **row_of(
-                    [result for result in results if self._is_of(result, arm, steps)],
-                    self.columns,
-                    further,
-                ),
+                **row_of(groups.get((self.arms[arm], steps), []), self.columns, further),
             }
             for arm, steps in self.rows
         ]
         return {"rows": rows, "unit": self.unit}
-
-    def _is_of(self, result: Result, arm: str, steps: int | None) -> bool:
-        config = result["config"]
-        regularizer = from_dict(RegularizerConfig, config["regularizer"])
-        return regularizer == self.arms[arm] and config["training"]["steps"] == steps
 
     def table(self, numbers: Numbers) -> list[dict[str, str]]:
         """The rows for readers, with the number of failed runs."""
