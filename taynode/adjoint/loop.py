@@ -1,0 +1,76 @@
+"""A while loop whose reverse pass visits accepted steps only."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.lax as lax
+import jax.tree_util as jtu
+
+from .plan import make_plan, Marks, Roles
+from .private import common_rewrite, fixed_asarray
+from .program import Program, trace
+from .pull_back import pull_back
+from .record import record
+
+
+def accepted_step_loop(
+    cond_fun: Callable,
+    body_fun: Callable,
+    init_val: Any,
+    *,
+    max_steps: int | None,
+    buffers: Callable,
+    capacity: Callable[[Sequence[Any]], int],
+) -> Any:
+    """As `equinox.internal.while_loop`, for the loop over steps in diffrax.
+
+    `capacity` chooses how many states to store, given the abstract values of their leaves.
+    """
+    init_val = jtu.tree_map(fixed_asarray, init_val)
+    if max_steps == 0:
+        return init_val
+    cond_fun, body_fun, init_val, get_buffers = common_rewrite(
+        cond_fun, body_fun, init_val, max_steps, buffers, makes_false_steps=False
+    )
+    leaves, treedef = jtu.tree_flatten(init_val)
+    unflatten = treedef.unflatten
+    body, closed = trace(lambda *x: jtu.tree_leaves(body_fun(unflatten(x))), *leaves)
+    cond, cond_closed = trace(lambda *x: cond_fun(unflatten(x)), *leaves)
+    numbers = unflatten(range(len(leaves)))
+    _, running, _, state = numbers
+    roles = Roles(
+        buffers=get_buffers(None)(numbers),
+        running=running,
+        tprev=state.tprev,
+        tnext=state.tnext,
+        control=jtu.tree_leaves((state.tprev, state.tnext, state.controller_state)),
+    )
+    plan_for = lambda marks: make_plan(body, roles, marks, max_steps, capacity)
+    run = _differentiable(body, cond, plan_for)
+    _, _, _, final = unflatten(run(leaves, closed, cond_closed))
+    return final
+
+
+def _differentiable(body: Program, cond: Program, plan_for: Callable) -> Any:
+    def condition(cond_closed):
+        return lambda leaves: cond(*cond_closed, *leaves)[0]
+
+    @jax.custom_vjp
+    def run(leaves, closed, cond_closed):
+        return lax.while_loop(condition(cond_closed), lambda x: body(*closed, *x), leaves)
+
+    def forward(leaves, closed, cond_closed):
+        marks = Marks(*(tuple(x.perturbed for x in xs) for xs in (leaves, closed)))
+        leaves, closed, cond_closed = (
+            [x.value for x in xs] for xs in (leaves, closed, cond_closed)
+        )
+        last, recorded = record(plan_for(marks), condition(cond_closed), leaves, closed)
+        return last, (marks, recorded, closed)
+
+    def backward(residuals, cotangents):
+        marks, recorded, closed = residuals
+        return (*pull_back(plan_for(marks), recorded, closed, cotangents), None)
+
+    run.defvjp(forward, backward, symbolic_zeros=True)
+    return run

@@ -1,0 +1,177 @@
+"""Which parts of a step the reverse pass of a loop stores and differentiates."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import jax.tree_util as jtu
+from jax.extend.core import Var
+from jaxtyping import Array, Bool
+
+from .program import Program
+
+
+# Names of values in the body of the loop that are known at an accepted step.
+KEEP_STEP = "taynode.adjoint.keep_step"
+NEXT_T0 = "taynode.adjoint.next_t0"
+
+
+class Roles(NamedTuple):
+    """Which leaf of the state of the loop is what.
+
+    - `buffers`: outputs, which each step may write to.
+    - `running`: whether this sample of a batch still makes steps.
+    - `tprev`, `tnext`: the times of the step.
+    - `control`: the times of the step and the state of step-size control. This is what a rejected
+        attempt changes.
+    """
+
+    buffers: Sequence[int]
+    running: int
+    tprev: int
+    tnext: int
+    control: Sequence[int]
+
+
+@jtu.register_static
+class Marks(NamedTuple):
+    """Which leaves of the first state and which values that the body closes over have tangents."""
+
+    leaves: tuple[bool, ...]
+    closed: tuple[bool, ...]
+
+
+class Plan(NamedTuple):
+    """What to store of each step, and what to differentiate.
+
+    - `perturbed`: whether each leaf of the state may have a tangent.
+    - `step`: the body at an accepted step, as a function of the known values, too. It returns the
+        perturbed leaves of the state.
+    - `stored`: the leaves of the state that are stored.
+    - `capacity`: how many states are stored.
+    - `replays`: whether the loop may have more steps than that.
+    """
+
+    body: Program
+    roles: Roles
+    marks: Marks
+    perturbed: Sequence[bool]
+    step: Program
+    stored: Sequence[int]
+    capacity: int
+    replays: bool
+
+    @property
+    def every_attempt(self) -> bool:
+        """Whether rejected attempts are differentiated, too."""
+        return any(self.perturbed[i] for i in self.roles.control)
+
+    @property
+    def outputs(self) -> list[int]:
+        """The leaves of the state that `step` returns."""
+        return [i for i, p in enumerate(self.perturbed) if p]
+
+    def attempt(self, closed: Sequence[Array], leaves: Sequence[Array]) -> "Attempt":
+        """Make an attempt of a step."""
+        names = [*_keep(self.body), *_end(self.body)]
+        return self._attempt(self.body.also_returning(names)(*closed, *leaves), leaves)
+
+    def replay(self, closed: Sequence[Array], leaves: Sequence[Array]) -> "Attempt":
+        """Make an attempt again. The state after it has just the stored leaves."""
+        program = _replay(self.body, self.stored, len(leaves))
+        return self._attempt(program(*closed, *leaves), leaves)
+
+    def _attempt(self, values: list[Array], leaves: Sequence[Array]) -> "Attempt":
+        num_known = len(_keep(self.body)) + len(_end(self.body))
+        after, known = values[: len(values) - num_known], values[len(values) - num_known :]
+        takes_part = leaves[self.roles.running]
+        # Without a mark, all steps are accepted.
+        if _keep(self.body) and not self.every_attempt:
+            takes_part = takes_part & known[0]
+        return Attempt(after, takes_part, known[len(_keep(self.body)) :])
+
+    def known(self, end: list[Array]) -> list[Array]:
+        """The last inputs of `step`, given where the step ends."""
+        return [] if self.every_attempt else [*(jnp.array(True) for _ in _keep(self.body)), *end]
+
+
+class Attempt(NamedTuple):
+    """The state after an attempt, whether it is accepted, and where the step ends, if known."""
+
+    after: list[Array]
+    takes_part: Bool[Array, ""]
+    end: list[Array]
+
+
+def make_plan(
+    body: Program,
+    roles: Roles,
+    marks: Marks,
+    max_steps: int | None,
+    capacity: Callable[[Sequence[Any]], int],
+) -> Plan:
+    """Plan the reverse pass of a loop.
+
+    **Arguments:**
+
+    - `body`: the body of the loop. Its inputs are the values that it closes over and the leaves of
+        the state.
+    - `capacity`: chooses how many states to store, given the abstract values of their leaves.
+    """
+    num_closed = len(marks.closed)
+    avals = [v.aval for v in body.jaxpr.invars[num_closed:]]
+    perturbed = list(marks.leaves)
+    while True:
+        after = body.perturbed([*marks.closed, *perturbed])
+        both = [x or y for x, y in zip(perturbed, after, strict=True)]
+        if both == perturbed:
+            break
+        perturbed = both
+    every_attempt = any(perturbed[i] for i in roles.control)
+    known = [] if every_attempt else [*_keep(body), *_end(body)]
+    step = body.cut(known).returning(i for i, p in enumerate(perturbed) if p)
+    # Samples that do not take part in a step make one of length zero.
+    stored = _leaves(step, num_closed, len(avals), linearly=False) | {roles.tprev, roles.tnext}
+    # Whether a sample takes part is stored instead of whether it is running.
+    stored = sorted(stored - {roles.running, *roles.buffers})
+    size = capacity([avals[i] for i in stored])
+    if max_steps is not None:
+        size = min(size, max_steps)
+    replays = size != max_steps
+    if replays:
+        # Thinning drops every second entry.
+        size = max(size - size % 2, 2)
+        stored = _closure(body, stored, num_closed, len(avals))
+    return Plan(body, roles, marks, perturbed, step, stored, size, replays)
+
+
+def _keep(body: Program) -> list[Var]:
+    return body.named(KEEP_STEP)
+
+
+def _end(body: Program) -> list[Var]:
+    return body.named(NEXT_T0)
+
+
+def _closure(body: Program, stored: Sequence[int], num_closed: int, num_leaves: int) -> list[int]:
+    """These leaves of the state and all others that influence them in later steps."""
+    needed = set(stored)
+    while True:
+        uses = _leaves(_replay(body, sorted(needed), num_leaves), num_closed, num_leaves)
+        if uses <= needed:
+            return sorted(needed)
+        needed |= uses
+
+
+def _replay(body: Program, stored: Sequence[int], num_leaves: int) -> Program:
+    names = [*_keep(body), *_end(body)]
+    last = range(num_leaves, num_leaves + len(names))
+    return body.also_returning(names).returning([*stored, *last])
+
+
+def _leaves(
+    program: Program, num_closed: int, num_leaves: int, *, linearly: bool = True
+) -> set[int]:
+    """The leaves of the state that a program uses."""
+    uses = program.uses(linearly=linearly)[num_closed : num_closed + num_leaves]
+    return {i for i, used in enumerate(uses) if used}
