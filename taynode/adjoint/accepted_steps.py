@@ -7,12 +7,13 @@ from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
-import equinox.internal as eqxi
 from jaxtyping import PyTree
 
 from .loop import accepted_step_loop
+from .manual_axes import varying, varying_axes
 from .marking import marked
 from .private import is_unsafe_sde, State
+from .saving import saving_loop
 from .unrolled import unrolled, with_first_slope, with_flag
 
 
@@ -46,15 +47,20 @@ class AcceptedStepAdjoint(dfx.AbstractAdjoint):
         state = with_first_slope(
             solver, init_state.solver_state, not passed_solver_state, first_slope
         )
-        final_state, stats = self._loop(
-            terms=terms,
-            args=args,
-            solver=solver,
-            stepsize_controller=marked(stepsize_controller),
-            init_state=_with_solver_state(init_state, state),
-            inner_while_loop=ft.partial(eqxi.while_loop, kind="checkpointed"),
-            outer_while_loop=ft.partial(accepted_step_loop, capacity=self._capacity),
+        inputs = {
+            "terms": terms,
+            "args": args,
+            "solver": solver,
+            "stepsize_controller": marked(stepsize_controller),
+            "init_state": _with_solver_state(init_state, state),
             **kwargs,
+        }
+        # Gradients are summed over devices once, and not in each step.
+        axes = varying_axes(inputs)
+        final_state, stats = self._loop(
+            **varying(inputs, axes),
+            inner_while_loop=saving_loop,
+            outer_while_loop=ft.partial(accepted_step_loop, capacity=self._capacity),
         )
         return _with_solver_state(final_state, with_flag(final_state.solver_state)), stats
 

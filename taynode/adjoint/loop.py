@@ -8,10 +8,10 @@ import jax.lax as lax
 import jax.tree_util as jtu
 
 from .plan import make_plan, Marks, Roles
-from .private import common_rewrite, fixed_asarray
-from .program import Program, trace
+from .program import Program
 from .pull_back import pull_back
 from .record import record
+from .traced_loop import trace_loop
 
 
 def accepted_step_loop(
@@ -27,29 +27,20 @@ def accepted_step_loop(
 
     `capacity` chooses how many states to store, given the abstract values of their leaves.
     """
-    init_val = jtu.tree_map(fixed_asarray, init_val)
     if max_steps == 0:
         return init_val
-    cond_fun, body_fun, init_val, get_buffers = common_rewrite(
-        cond_fun, body_fun, init_val, max_steps, buffers, makes_false_steps=False
-    )
-    leaves, treedef = jtu.tree_flatten(init_val)
-    unflatten = treedef.unflatten
-    body, closed = trace(lambda *x: jtu.tree_leaves(body_fun(unflatten(x))), *leaves)
-    cond, cond_closed = trace(lambda *x: cond_fun(unflatten(x)), *leaves)
-    numbers = unflatten(range(len(leaves)))
-    _, running, _, state = numbers
+    loop = trace_loop(cond_fun, body_fun, init_val, max_steps, buffers)
+    _, running, _, state = loop.numbers
     roles = Roles(
-        buffers=get_buffers(None)(numbers),
+        buffers=loop.buffers,
         running=running,
         tprev=state.tprev,
         tnext=state.tnext,
         control=jtu.tree_leaves((state.tprev, state.tnext, state.controller_state)),
     )
-    plan_for = lambda marks: make_plan(body, roles, marks, max_steps, capacity)
-    run = _differentiable(body, cond, plan_for)
-    _, _, _, final = unflatten(run(leaves, closed, cond_closed))
-    return final
+    plan_for = lambda marks: make_plan(loop.body, roles, marks, max_steps, capacity)
+    run = _differentiable(loop.body, loop.cond, plan_for)
+    return loop.run(run)
 
 
 def _differentiable(body: Program, cond: Program, plan_for: Callable) -> Any:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.lax as lax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
+from ..taylor.jaxprs import bind
 from .private import LINEAR_OPERAND
 
 
@@ -64,6 +66,25 @@ class Program(NamedTuple):
             skipped = None if linearly else LINEAR_OPERAND.get(eqn.primitive.name)
             used.update(_variables(x for i, x in enumerate(eqn.invars) if i != skipped))
         return [v in used for v in self.jaxpr.invars]
+
+    def without_equinox(self, *values: Any) -> list[jax.Array]:
+        """Evaluate the function without equinox's primitives for batches and buffers.
+
+        Their reverse mode does not know of manual axes, see `manual_axes`.
+        """
+        known = dict(zip(self.jaxpr.constvars, self.constants, strict=True))
+        known.update(zip(self.jaxpr.invars, values, strict=True))
+        read = lambda x: x.val if isinstance(x, Literal) else known[x]
+        for eqn in self.jaxpr.eqns:
+            inputs = [read(x) for x in eqn.invars]
+            if eqn.primitive.name == "select_if_vmap":
+                outputs = [lax.select(*inputs)]
+            elif eqn.primitive.name == "maybe_set":
+                outputs = eqn.primitive.impl(*inputs, **{**eqn.params, "makes_false_steps": True})
+            else:
+                outputs = bind(eqn, inputs, {})
+            known.update(zip(eqn.outvars, outputs, strict=True))
+        return [read(x) for x in self.jaxpr.outvars]
 
     def perturbed(self, inputs: Sequence[bool]) -> list[bool]:
         """Whether each output may have a derivative with respect to the marked inputs."""

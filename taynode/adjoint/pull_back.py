@@ -11,6 +11,7 @@ import jax.tree_util as jtu
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Int
 
+from .manual_axes import varying, varying_axes
 from .plan import Plan
 from .record import Entry, Record
 from .stack import Stack
@@ -34,7 +35,7 @@ def pull_back(
 
     def vjp_of_step(entry: Entry, of_state: list[Array]) -> tuple[list[Array], list[Array]]:
         before = _state(plan, entry)
-        known = plan.known(entry.end)
+        known = varying(plan.known(entry.end), varying_axes(entry))
 
         def differentiable(states, values):
             leaves = _with(before, carried, states)
@@ -42,7 +43,7 @@ def pull_back(
 
         states, values = [before[i] for i in carried], [closed[i] for i in wanted]
         _, vjp = jax.vjp(differentiable, states, values)
-        return vjp([*of_state, *of_buffers])
+        return vjp(varying([*of_state, *of_buffers], varying_axes(entry)))
 
     def body(carry):
         number, stack, of_state, of_values = carry
@@ -55,11 +56,12 @@ def pull_back(
         of_state, more = vjp_of_step(entry, of_state)
         return number - 1, stack, of_state, jtu.tree_map(jnp.add, of_values, more)
 
+    axes = varying_axes(record.stack.slots)
     first = (
         record.num_steps,
         record.stack if plan.replays else None,
-        [_materialized(cotangents[i]) for i in carried],
-        [jnp.zeros_like(closed[i]) for i in wanted],
+        varying([_materialized(cotangents[i]) for i in carried], axes),
+        varying([jnp.zeros_like(closed[i]) for i in wanted], axes),
     )
     _, _, of_state, of_values = lax.while_loop(lambda carry: carry[0] > 0, body, first)
     nothing = [None] * len(plan.perturbed)
@@ -89,9 +91,9 @@ def _relevant(plan: Plan, cotangents: Sequence[Any]) -> tuple[list[bool], list[b
 
 
 def _state(plan: Plan, entry: Entry) -> list[Array]:
-    """The state before a step. Leaves that are not stored are zero."""
+    """The state before a step."""
     roles = plan.roles
-    leaves = _with(_placeholders(plan), plan.stored, entry.state)
+    leaves = _placed(plan, entry.state)
     leaves[roles.running] = entry.takes_part
     if not plan.every_attempt:
         # The derivative of a rejected step may be infinite. That of a step of length zero is not.
@@ -114,7 +116,7 @@ def _with_entry(
 
     def again(carry):
         step, state, stack = carry
-        leaves = _with(_placeholders(plan), plan.stored, state)
+        leaves = _placed(plan, state)
         after, takes_part, end = plan.replay(closed, leaves)
         accepted = eqxi.unvmap_any(takes_part)
         distant = (step == number) | (step - stack.top >= stack.spacing(number))
@@ -126,9 +128,11 @@ def _with_entry(
     return stack
 
 
-def _placeholders(plan: Plan) -> list[Array]:
+def _placed(plan: Plan, state: list[Array]) -> list[Array]:
+    """All leaves of the state. Those that are not stored are zero."""
     avals = [v.aval for v in plan.body.jaxpr.invars[len(plan.marks.closed) :]]
-    return [jnp.zeros(a.shape, a.dtype) for a in avals]
+    zeros = varying([jnp.zeros(a.shape, a.dtype) for a in avals], varying_axes(state))
+    return _with(zeros, plan.stored, state)
 
 
 def _with(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> list[Any]:

@@ -9,6 +9,7 @@ import jax.lax as lax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
+from .manual_axes import varying, varying_axes
 from .plan import Plan
 from .stack import empty_stack, Stack
 
@@ -56,5 +57,5 @@ def record(
         return after, Record(stack, number + accepted)
 
     _, example = eqx.filter_eval_shape(make, leaves)
-    first = Record(empty_stack(example, plan.capacity), jnp.int32(0))
+    first = Record(varying(empty_stack(example, plan.capacity), varying_axes(leaves)), jnp.int32(0))
     return lax.while_loop(lambda carry: going_on(carry[0]), step, (list(leaves), first))
