@@ -68,10 +68,8 @@ class AcceptedStepAdjoint(dfx.AbstractAdjoint):
         if self.checkpoints is not None:
             return self.checkpoints
         size = sum(math.prod(x.shape) * x.dtype.itemsize for x in state)
-        return max(16, min(128, 2**25 // max(size, 1)))
+        return max(16, min(128, 2**24 // max(size, 1)))
 
 
 def _with_solver_state(state: State, solver_state: PyTree) -> State:
-    return eqx.tree_at(
-        lambda s: s.solver_state, state, solver_state, is_leaf=lambda x: x is None
-    )
+    return eqx.tree_at(lambda s: s.solver_state, state, solver_state, is_leaf=lambda x: x is None)

@@ -97,15 +97,11 @@ def _state(plan: Plan, entry: Entry) -> list[Array]:
     leaves[roles.running] = entry.takes_part
     if not plan.every_attempt:
         # The derivative of a rejected step may be infinite. That of a step of length zero is not.
-        leaves[roles.tnext] = jnp.where(
-            entry.takes_part, leaves[roles.tnext], leaves[roles.tprev]
-        )
+        leaves[roles.tnext] = jnp.where(entry.takes_part, leaves[roles.tnext], leaves[roles.tprev])
     return leaves
 
 
-def _with_entry(
-    plan: Plan, closed: Sequence[Array], stack: Stack, number: Int[Array, ""]
-) -> Stack:
+def _with_entry(plan: Plan, closed: Sequence[Array], stack: Stack, number: Int[Array, ""]) -> Stack:
     """Make steps again, until the last entry of the stack is that of this step."""
 
     def missing(carry):

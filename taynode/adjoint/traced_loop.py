@@ -1,5 +1,6 @@
 """A loop of diffrax as jaxprs."""
 
+import functools as ft
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -57,14 +58,13 @@ def trace_loop(
     leaves, treedef = jtu.tree_flatten(varying(init_val, axes))
     # Its own leaves vary, too.
     flat_body = lambda *x: varying(jtu.tree_leaves(body_fun(treedef.unflatten(x))), axes)
-    body, closed = body_, closed_ = trace(flat_body, *leaves)
+    body, closed = trace(flat_body, *leaves)
     if axes:
-        body, closed = trace(lambda *x: body_.without_equinox(*closed_, *x), *leaves)
+        plain_body = ft.partial(body.without_equinox, *closed)
+        body, closed = trace(plain_body, *leaves)
     cond, cond_closed = trace(lambda *x: cond_fun(treedef.unflatten(x)), *leaves)
     numbers = treedef.unflatten(range(len(leaves)))
-    return TracedLoop(
-        body, cond, leaves, closed, cond_closed, numbers, get_buffers(None)(numbers)
-    )
+    return TracedLoop(body, cond, leaves, closed, cond_closed, numbers, get_buffers(None)(numbers))
 
 
 def _varying_body(body_fun: Callable, axes: tuple[str, ...]) -> Callable:
