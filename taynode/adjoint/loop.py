@@ -7,6 +7,7 @@ import jax
 import jax.lax as lax
 import jax.tree_util as jtu
 
+from .names import FIRST_SLOPE
 from .plan import make_plan, Marks, Roles
 from .program import Program
 from .pull_back import pull_back
@@ -39,7 +40,7 @@ def accepted_step_loop(
         control=jtu.tree_leaves((state.tprev, state.tnext, state.controller_state)),
     )
     plan_for = lambda marks: make_plan(loop.body, roles, marks, max_steps, capacity)
-    run = _differentiable(loop.body, loop.cond, plan_for)
+    run = _differentiable(loop.body.without(FIRST_SLOPE), loop.cond, plan_for)
     return loop.run(run)
 
 

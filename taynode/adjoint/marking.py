@@ -6,7 +6,7 @@ import diffrax as dfx
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
-from .plan import KEEP_STEP, NEXT_T0
+from .names import KEEP_STEP, NEXT_T0
 
 
 class _Marked(dfx.AbstractAdaptiveStepSizeController):

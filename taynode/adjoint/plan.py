@@ -8,12 +8,8 @@ import jax.tree_util as jtu
 from jax.extend.core import Var
 from jaxtyping import Array, Bool
 
+from .names import FIRST_SLOPE, KEEP_STEP, KEPT_SLOPE, NEXT_T0, SLOPE
 from .program import Program
-
-
-# Names of values in the body of the loop that are known at an accepted step.
-KEEP_STEP = "taynode.adjoint.keep_step"
-NEXT_T0 = "taynode.adjoint.next_t0"
 
 
 class Roles(NamedTuple):
@@ -44,6 +40,8 @@ class Marks(NamedTuple):
 class Plan(NamedTuple):
     """What to store of each step, and what to differentiate.
 
+    - `body`: the body of the loop in the forward pass.
+    - `again`: the body of the loop in the reverse pass.
     - `perturbed`: whether each leaf of the state may have a tangent.
     - `step`: the body at an accepted step, as a function of the known values, too. It returns the
         perturbed leaves of the state.
@@ -53,6 +51,7 @@ class Plan(NamedTuple):
     """
 
     body: Program
+    again: Program
     roles: Roles
     marks: Marks
     perturbed: Sequence[bool]
@@ -78,7 +77,7 @@ class Plan(NamedTuple):
 
     def replay(self, closed: Sequence[Array], leaves: Sequence[Array]) -> "Attempt":
         """Make an attempt again. The state after it has just the stored leaves."""
-        program = _replay(self.body, self.stored, len(leaves))
+        program = _replay(self.again, self.stored, len(leaves))
         return self._attempt(program(*closed, *leaves), leaves)
 
     def _attempt(self, values: list[Array], leaves: Sequence[Array]) -> "Attempt":
@@ -120,20 +119,22 @@ def make_plan(
     """
     num_closed = len(marks.closed)
     avals = [v.aval for v in body.jaxpr.invars[num_closed:]]
-    perturbed = list(marks.leaves)
-    while True:
-        after = body.perturbed([*marks.closed, *perturbed])
-        both = [x or y for x, y in zip(perturbed, after, strict=True)]
-        if both == perturbed:
-            break
-        perturbed = both
+    perturbed = _fixed_point(body, marks)
     every_attempt = any(perturbed[i] for i in roles.control)
+    again, slopes = _reevaluating(body, num_closed)
     known = [] if every_attempt else [*_keep(body), *_end(body)]
-    step = body.cut(known).returning(i for i, p in enumerate(perturbed) if p)
+    outputs = [i for i, p in enumerate(perturbed) if p]
+
+    def step_of(program: Program, without: Sequence[int] = ()) -> Program:
+        return program.cut(known).returning(i for i in outputs if i not in without)
+
+    body = body.without(FIRST_SLOPE)
+    if _num_slopes(step_of(again, slopes)) > _num_slopes(step_of(body)):
+        again, slopes = body, []
     # Samples that do not take part in a step make one of length zero.
-    stored = _leaves(step, num_closed, len(avals), linearly=False) | {roles.tprev, roles.tnext}
+    uses = _leaves(step_of(again, slopes), num_closed, len(avals), linearly=False)
     # Whether a sample takes part is stored instead of whether it is running.
-    stored = sorted(stored - {roles.running, *roles.buffers})
+    stored = sorted((uses | {roles.tprev, roles.tnext}) - {roles.running, *roles.buffers})
     size = capacity([avals[i] for i in stored])
     if max_steps is not None:
         size = min(size, max_steps)
@@ -141,8 +142,35 @@ def make_plan(
     if replays:
         # Thinning drops every second entry.
         size = max(size - size % 2, 2)
-        stored = _closure(body, stored, num_closed, len(avals))
-    return Plan(body, roles, marks, perturbed, step, stored, size, replays)
+        stored = _closure(again, stored, num_closed, len(avals))
+    return Plan(body, again, roles, marks, perturbed, step_of(again), stored, size, replays)
+
+
+def _fixed_point(body: Program, marks: Marks) -> list[bool]:
+    """Whether each leaf of the state may have a tangent, in any step."""
+    perturbed = list(marks.leaves)
+    while True:
+        after = body.perturbed([*marks.closed, *perturbed])
+        both = [x or y for x, y in zip(perturbed, after, strict=True)]
+        if both == perturbed:
+            return perturbed
+        perturbed = both
+
+
+def _reevaluating(body: Program, num_closed: int) -> tuple[Program, list[int]]:
+    """The body with its first slope evaluated again, and the leaves with the slope of the solver.
+
+    If nothing but the next step uses the last slope of a step, this takes no more evaluations, and
+    slopes need not be stored.
+    """
+    first, kept = body.named(FIRST_SLOPE), body.inputs_named(KEPT_SLOPE)
+    if not first or kept is None:
+        return body.without(FIRST_SLOPE), []
+    return body.replacing(KEPT_SLOPE, first), [i - num_closed for i in kept]
+
+
+def _num_slopes(program: Program) -> int:
+    return len(program.named(SLOPE)) + len(program.named(FIRST_SLOPE))
 
 
 def _keep(body: Program) -> list[Var]:

@@ -28,8 +28,34 @@ class Program(NamedTuple):
         return jax.core.eval_jaxpr(self.jaxpr, self.constants, *values)
 
     def named(self, name: str) -> list[Var]:
-        """The variables that have this name, see `jax.ad_checkpoint.checkpoint_name`."""
-        return [eqn.outvars[0] for eqn in self.jaxpr.eqns if eqn.params.get("name") == name]
+        """The variables that have this name, see `names`."""
+        return [eqn.outvars[0] for eqn in self._eqns(name)]
+
+    def inputs_named(self, name: str) -> list[int] | None:
+        """The inputs that have this name; `None` if other values have it, too."""
+        given = [eqn.invars[0] for eqn in self._eqns(name)]
+        places = {v: i for i, v in enumerate(self.jaxpr.invars)}
+        return [places[v] for v in given] if all(v in places for v in given) else None
+
+    def without(self, name: str) -> "Program":
+        """Drop the variables of this name, which nothing uses, and the equations for them alone."""
+        dropped = self._eqns(name)
+        sources = {v for eqn in dropped for v in _variables(eqn.invars)}
+        eqns = [
+            eqn
+            for eqn in self.jaxpr.eqns
+            if eqn not in dropped and not sources.intersection(eqn.outvars)
+        ]
+        return self._with(eqns=eqns)
+
+    def replacing(self, name: str, variables: Sequence[Var]) -> "Program":
+        """Replace the variables of this name by others, which must be computed before them."""
+        new = iter(variables)
+        eqns = [
+            eqn.replace(invars=[next(new)]) if eqn.params.get("name") == name else eqn
+            for eqn in self.jaxpr.eqns
+        ]
+        return self._with(eqns=eqns)
 
     def cut(self, variables: Sequence[Var]) -> "Program":
         """Make variables inside of the function its last inputs."""
@@ -93,6 +119,9 @@ class Program(NamedTuple):
     def relevant(self, outputs: Sequence[bool]) -> list[bool]:
         """Whether each input may have a derivative in the marked outputs."""
         return _relevant(self.jaxpr, outputs)
+
+    def _eqns(self, name: str) -> list[JaxprEqn]:
+        return [eqn for eqn in self.jaxpr.eqns if eqn.params.get("name") == name]
 
     def _with(self, **changes: Any) -> "Program":
         jaxpr = self.jaxpr.replace(**changes)

@@ -10,9 +10,11 @@ import jax
 import jax.lax as lax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import PyTree
 
 from .._types import Y
+from .names import FIRST_SLOPE, KEPT_SLOPE, SLOPE
 
 
 class _Known(eqx.Module):
@@ -74,21 +76,13 @@ class Unrolled(dfx.AbstractSolver):
         else:
             evaluate = _traced_once(terms, lambda t, y: terms.vf(t, y, args))
             product = lambda slope: terms.prod(slope, control)
-            _, last = solver_state
-            if made_jump is not False:
-                # The last slope is not the first one where the vector field jumps.
-                last = lax.cond(
-                    eqxi.unvmap_any(made_jump),
-                    lambda y, _: evaluate(t0, y),
-                    lambda _, slope: slope,
-                    y0,
-                    last,
-                )
+            last = _first_slope(terms, evaluate, t0, y0, solver_state[1], made_jump)
         stages, y1 = [product(last)], y0
         for weights, c in zip(tableau.a_lower, tableau.c, strict=True):
             y1 = _combination(weights, stages, y0)
             # No rounding of the time at the end.
-            last = evaluate(t1 if c == 1 else t0 + float(c) * (t1 - t0), y1)
+            slope = evaluate(t1 if c == 1 else t0 + float(c) * (t1 - t0), y1)
+            last = checkpoint_name(slope, SLOPE)
             stages.append(product(last))
         if not tableau.ssal:
             y1 = _combination(tableau.b_sol, stages, y0)
@@ -156,7 +150,23 @@ def _combination(weights: Sequence[float], stages: list[Y], start: Y | None = No
     return increment if start is None else jtu.tree_map(jnp.add, start, increment)
 
 
+def _first_slope(
+    terms: Any, evaluate: Callable, t0: Any, y0: Y, kept: PyTree, made_jump: Any
+) -> PyTree:
+    if made_jump is not False:
+        # The vector field may jump after its last evaluation.
+        again, same = lambda y, _: evaluate(t0, y), lambda _, slope: slope
+        return lax.cond(eqxi.unvmap_any(made_jump), again, same, y0, kept)
+    if _is_ode(terms):
+        # In the forward pass, this is not evaluated.
+        checkpoint_name(evaluate(t0, y0), FIRST_SLOPE)
+    return checkpoint_name(kept, KEPT_SLOPE)
+
+
 def _traced_once(terms: Any, evaluate: Callable) -> Callable:
     """Trace a vector field once for all stages. Other equations may have operators as values."""
-    is_ode = isinstance(getattr(terms, "term", terms), dfx.ODETerm)
-    return jax.jit(evaluate) if is_ode else evaluate
+    return jax.jit(evaluate) if _is_ode(terms) else evaluate
+
+
+def _is_ode(terms: Any) -> bool:
+    return isinstance(getattr(terms, "term", terms), dfx.ODETerm)
