@@ -117,7 +117,8 @@ def _with_entry(plan: Plan, closed: Sequence[Array], stack: Stack, number: Int[A
         accepted = eqxi.unvmap_any(takes_part)
         distant = (step == number) | (step - stack.top >= stack.spacing(number))
         keep = accepted & (step > stack.top) & distant
-        return step + accepted, after, stack.push(step, Entry(state, takes_part, end), keep)
+        step_after = step + accepted.astype(step.dtype)
+        return step_after, after, stack.push(step, Entry(state, takes_part, end), keep)
 
     first = (stack.top, stack.read(stack.size - 1).state, stack)
     _, _, stack = lax.while_loop(missing, again, first)

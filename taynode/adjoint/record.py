@@ -54,7 +54,7 @@ def record(
             stack = stack.thinned()
         accepted = eqxi.unvmap_any(entry.takes_part)
         stack = stack.push(number, entry, accepted & (number % stack.stride == 0))
-        return after, Record(stack, number + accepted)
+        return after, Record(stack, number + accepted.astype(number.dtype))
 
     _, example = eqx.filter_eval_shape(make, leaves)
     first = Record(varying(empty_stack(example, plan.capacity), varying_axes(leaves)), jnp.int32(0))

@@ -45,7 +45,9 @@ class Stack(NamedTuple):
         slot = self.order[self.size]
         slots = jtu.tree_map(lambda xs, x: _writer(0)(xs, x, slot), self.slots, entry)
         steps = self.steps.at[self.size].set(step)
-        return self._replace(slots=slots, steps=steps, size=self.size + keep)
+        return self._replace(
+            slots=slots, steps=steps, size=self.size + keep.astype(self.size.dtype)
+        )
 
     def pop(self) -> "Stack":
         """Remove the last entry."""

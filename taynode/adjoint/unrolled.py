@@ -1,6 +1,6 @@
 """Steps of explicit Runge-Kutta methods without a loop over stages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import diffrax as dfx
@@ -10,6 +10,7 @@ import jax
 import jax.lax as lax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import PyTree
 
@@ -140,7 +141,7 @@ def with_flag(state: PyTree) -> PyTree:
     return jtu.tree_map(lambda x: jnp.array(False) if is_known(x) else x, state, is_leaf=is_known)
 
 
-def _combination(weights: Sequence[float], stages: list[Y], start: Y | None = None) -> Y:
+def _combination(weights: np.ndarray, stages: list[Y], start: Y | None = None) -> Y:
     """The combination of stages, added to `start`."""
     used = [(float(w), stage) for w, stage in zip(weights, stages, strict=True) if w != 0]
     if not used:
