@@ -17,10 +17,43 @@ from .saving import saving_loop
 from .unrolled import unrolled, with_first_slope, with_flag
 
 
-class AcceptedStepAdjoint(dfx.AbstractAdjoint):
-    """Backpropagate through accepted steps."""
+# A larger block of memory is not kept by the C library, but mapped anew in each solve, and all of
+# its pages are faulted in.
+MOST_BYTES = 2**24
+LEAST_STATES, MOST_STATES = 16, 128
 
-    checkpoints: int | None = None
+
+class AcceptedStepAdjoint(dfx.AbstractAdjoint):
+    """Backpropagates through the accepted steps of a solve.
+
+    The gradient is that of `diffrax.RecursiveCheckpointAdjoint`, the exact one of the numerical
+    solution with its step sizes held fixed. It takes less time: the forward pass stores the state
+    before each accepted step, and the reverse pass makes each of these steps once more and takes
+    its vjp. It skips rejected steps and step-size control. Stages of explicit Runge-Kutta methods
+    are not looped over. If times have a gradient, such as `t1`, rejected steps cannot be skipped.
+
+    It works with all solvers, outputs and events, under `jax.vmap`, `jax.jit` and `jax.shard_map`,
+    and with `max_steps=None`. Inside of `jax.shard_map`, pass parameters through `args`, or keep
+    them in the terms, instead of closing over them.
+
+    This is reverse mode: for `jax.jvp` use `diffrax.ForwardMode`, and for both modes
+    `diffrax.DirectAdjoint`. `UnsafeBrownianPath` has no reverse mode.
+
+    **Arguments:**
+
+    - `checkpoints`: the number of states to store at a time. Beyond that, every second state is
+        dropped, and the reverse pass makes some steps a third time. By default, there are 16 to 128
+        states, according to their size.
+    """
+
+    checkpoints: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        number = self.checkpoints
+        if number is not None and (type(number) is not int or number < 1):
+            raise ValueError(
+                f"`checkpoints` must be a Python integer of at least 1 or `None`, got {number!r}."
+            )
 
     def loop(
         self,
@@ -68,7 +101,7 @@ class AcceptedStepAdjoint(dfx.AbstractAdjoint):
         if self.checkpoints is not None:
             return self.checkpoints
         size = sum(math.prod(x.shape) * x.dtype.itemsize for x in state)
-        return max(16, min(128, 2**24 // max(size, 1)))
+        return max(LEAST_STATES, min(MOST_STATES, MOST_BYTES // max(size, 1)))
 
 
 def _with_solver_state(state: State, solver_state: PyTree) -> State:

@@ -142,7 +142,7 @@ def make_plan(
     if replays:
         # Thinning drops every second entry.
         size = max(size - size % 2, 2)
-        stored = _closure(again, stored, num_closed, len(avals))
+        stored = _closure(again, stored, roles.buffers, num_closed, len(avals))
     return Plan(body, again, roles, marks, perturbed, step_of(again), stored, size, replays)
 
 
@@ -181,14 +181,23 @@ def _end(body: Program) -> list[Var]:
     return body.named(NEXT_T0)
 
 
-def _closure(body: Program, stored: Sequence[int], num_closed: int, num_leaves: int) -> list[int]:
-    """These leaves of the state and all others that influence them in later steps."""
+def _closure(
+    body: Program,
+    stored: Sequence[int],
+    buffers: Sequence[int],
+    num_closed: int,
+    num_leaves: int,
+) -> list[int]:
+    """These leaves of the state and all others that influence them in later steps.
+
+    Steps write to buffers, but do not read them.
+    """
     needed = set(stored)
     while True:
         uses = _leaves(_replay(body, sorted(needed), num_leaves), num_closed, num_leaves)
-        if uses <= needed:
+        if uses <= needed.union(buffers):
             return sorted(needed)
-        needed |= uses
+        needed |= uses - set(buffers)
 
 
 def _replay(body: Program, stored: Sequence[int], num_leaves: int) -> Program:
