@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox.internal as eqxi
-import jax
 import jax.lax as lax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Int
 
+from .batched_vjp import vjp_of
 from .manual_axes import varying, varying_axes
 from .plan import Plan
 from .record import Entry, Record
@@ -33,17 +33,18 @@ def pull_back(
     # Each step writes to other places of a buffer, so its cotangent is the same for all steps.
     of_buffers = [cotangents[i] for i in buffers]
 
+    def step_from(states, values, others):
+        before, known, closed = others
+        return step(*_with(closed, wanted, values), *_with(before, carried, states), *known)
+
+    pull = vjp_of(step_from)
+
     def vjp_of_step(entry: Entry, of_state: list[Array]) -> tuple[list[Array], list[Array]]:
+        axes = varying_axes(entry)
         before = _state(plan, entry)
-        known = varying(plan.known(entry.end), varying_axes(entry))
-
-        def differentiable(states, values):
-            leaves = _with(before, carried, states)
-            return step(*_with(closed, wanted, values), *leaves, *known)
-
+        others = (before, varying(plan.known(entry.end), axes), list(closed))
         states, values = [before[i] for i in carried], [closed[i] for i in wanted]
-        _, vjp = jax.vjp(differentiable, states, values)
-        return vjp(varying([*of_state, *of_buffers], varying_axes(entry)))
+        return pull(states, values, others, varying([*of_state, *of_buffers], axes))
 
     def body(carry):
         number, stack, of_state, of_values = carry

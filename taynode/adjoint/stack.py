@@ -89,38 +89,41 @@ def empty_stack(entry: PyTree[Any], capacity: int) -> Stack:
 
 
 # JAX turns slices into gathers and scatters if they are vmapped. Here the slot is the same for the
-# whole batch, so a slice of the larger array does.
+# whole batch, so a slice of the larger array does. With nothing batched, JAX calls the rules of
+# `custom_vmap` for a batch of tangents.
 
 
 @ft.cache
 def _reader(axis: int) -> Any:
-    @custom_vmap
-    def read(xs, slot):
+    def plain(xs, slot):
         return lax.dynamic_index_in_dim(xs, slot, axis, keepdims=False)
+
+    read = custom_vmap(plain)
 
     @read.def_vmap
     def _(axis_size, in_batched, xs, slot):
         del axis_size
-        assert in_batched == [True, False]
-        return _reader(axis + 1)(xs, slot), True
+        xs_batched, slot_batched = in_batched
+        assert not slot_batched
+        return (_reader(axis + 1) if xs_batched else plain)(xs, slot), xs_batched
 
     return read
 
 
 @ft.cache
 def _writer(axis: int) -> Any:
-    @custom_vmap
-    def write(xs, x, slot):
+    def plain(xs, x, slot):
         return lax.dynamic_update_index_in_dim(xs, x, slot, axis)
+
+    write = custom_vmap(plain)
 
     @write.def_vmap
     def _(axis_size, in_batched, xs, x, slot):
         xs_batched, x_batched, slot_batched = in_batched
         assert not slot_batched
-        if not xs_batched:
-            xs = jnp.broadcast_to(xs, (axis_size, *xs.shape))
-        if not x_batched:
-            x = jnp.broadcast_to(x, (axis_size, *x.shape))
-        return _writer(axis + 1)(xs, x, slot), True
+        if not (xs_batched or x_batched):
+            return plain(xs, x, slot), False
+        spread = lambda x, batched: x if batched else jnp.broadcast_to(x, (axis_size, *x.shape))
+        return _writer(axis + 1)(spread(xs, xs_batched), spread(x, x_batched), slot), True
 
     return write
