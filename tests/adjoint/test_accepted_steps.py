@@ -66,6 +66,29 @@ def test_times_and_an_event():
     check_equal(found, gradient(REFERENCE, with_times=True, **options))
 
 
+def test_jumps_and_the_solve_of_taynode():
+    """Where the vector field jumps, the last slope of a step is not the first of the next."""
+
+    def total(strength, adjoint):
+        solution = tn.diffeqsolve(
+            dfx.ODETerm(lambda t, y, s: jnp.where(t < 0.7, 0.0, s) - 9 * jnp.sin(y)),
+            dfx.Dopri5(),
+            0.0,
+            2.0,
+            None,
+            jnp.array([1.0, 2.0]),
+            strength,
+            saveat=dfx.SaveAt(ts=jnp.array([0.1, 0.75, 1.9])),
+            stepsize_controller=dfx.ClipStepSizeController(CONTROL, jump_ts=jnp.array([0.7])),
+            adjoint=adjoint,
+        )
+        return jnp.sum(solution.ys**2), solution.stats["nfe"]
+
+    run = jax.jit(jax.grad(total, has_aux=True), static_argnums=1)
+    found, expected = (run(4.0, adjoint) for adjoint in (tn.AcceptedStepAdjoint(), REFERENCE))
+    check_equal(found, expected)
+
+
 def test_evaluations_are_counted():
     """Forward each stage once, and backward once per stage of each accepted step."""
     count = np.zeros((), int)
@@ -190,6 +213,30 @@ def test_product(name, event):
     options = {"solver": SOLVERS[name], "saveat": saveat, "event": event, "control": control}
     found = gradient(tn.AcceptedStepAdjoint(), **options)
     check_equal(found, gradient(REFERENCE, **options))
+
+
+@pytest.mark.slow
+def test_second_derivatives():
+    """Forward mode over reverse mode."""
+
+    def end(y0):
+        return dfx.diffeqsolve(
+            dfx.ODETerm(lambda t, y, m: jnp.tanh(m @ y)),
+            dfx.Tsit5(),
+            0.0,
+            1.0,
+            0.1,
+            y0,
+            MATRIX,
+            saveat=dfx.SaveAt(ts=jnp.array([0.3, 1.0])),
+            adjoint=tn.AcceptedStepAdjoint(),
+        ).ys
+
+    gradient = jax.jit(jax.grad(lambda y0: jnp.sum(end(y0) ** 2)))
+    y0, size = jnp.array([0.3, -0.4]), 1e-5
+    shifts = size * jnp.eye(2)
+    differences = [(gradient(y0 + s) - gradient(y0 - s)) / (2 * size) for s in shifts]
+    check_equal(jax.jit(jax.jacfwd(gradient))(y0), jnp.stack(differences, 1), rtol=1e-8)
 
 
 @pytest.mark.slow
