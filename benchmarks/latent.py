@@ -63,7 +63,9 @@ def step_cost(regularizer: Any, quadrature: Any, config: SolveConfig = TRAINING)
 def reconstruction() -> Any:
     """Of the step whose parts are measured."""
     model, times, values, mask = problem()
-    run = lambda model: model(times, values, mask, make_solve(SOLVE), num_draws=NUM_DRAWS, key=KEY)
+    run = lambda model: model(
+        times, values, mask, make_solve(TRAINING), num_draws=NUM_DRAWS, key=KEY
+    )
     return eqx.filter_jit(run)(model)
 
 

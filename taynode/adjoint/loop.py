@@ -26,7 +26,7 @@ def accepted_step_loop(
 ) -> Any:
     """As `equinox.internal.while_loop`, for the loop over steps in diffrax.
 
-    `capacity` chooses how many states to store, given the abstract values of their leaves.
+    `capacity` chooses how many states to store, given the shapes and dtypes of their leaves.
     """
     if max_steps == 0:
         return init_val

@@ -14,6 +14,9 @@ class _Marked(dfx.AbstractAdaptiveStepSizeController):
 
     controller: Any
 
+    def __init__(self, controller: Any):
+        self.controller = controller
+
     @property
     def rtol(self):
         """As in the inner controller."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax.extend.core import Var
@@ -61,6 +62,11 @@ class Plan(NamedTuple):
     replays: bool
 
     @property
+    def structs(self) -> list[jax.ShapeDtypeStruct]:
+        """The shapes and dtypes of the leaves of the state."""
+        return _structs(self.body, len(self.marks.closed))
+
+    @property
     def every_attempt(self) -> bool:
         """Whether rejected attempts are differentiated, too."""
         return any(self.perturbed[i] for i in self.roles.control)
@@ -115,10 +121,10 @@ def make_plan(
 
     - `body`: the body of the loop. Its inputs are the values that it closes over and the leaves of
         the state.
-    - `capacity`: chooses how many states to store, given the abstract values of their leaves.
+    - `capacity`: chooses how many states to store, given the shapes and dtypes of their leaves.
     """
     num_closed = len(marks.closed)
-    avals = [v.aval for v in body.jaxpr.invars[num_closed:]]
+    structs = _structs(body, num_closed)
     perturbed = _fixed_point(body, marks)
     every_attempt = any(perturbed[i] for i in roles.control)
     again, slopes = _reevaluating(body, num_closed)
@@ -132,17 +138,17 @@ def make_plan(
     if _num_slopes(step_of(again, slopes)) > _num_slopes(step_of(body)):
         again, slopes = body, []
     # Samples that do not take part in a step make one of length zero.
-    uses = _leaves(step_of(again, slopes), num_closed, len(avals), linearly=False)
+    uses = _leaves(step_of(again, slopes), num_closed, len(structs), linearly=False)
     # Whether a sample takes part is stored instead of whether it is running.
     stored = sorted((uses | {roles.tprev, roles.tnext}) - {roles.running, *roles.buffers})
-    size = capacity([avals[i] for i in stored])
+    size = capacity([structs[i] for i in stored])
     if max_steps is not None:
         size = min(size, max_steps)
     replays = size != max_steps
     if replays:
         # Thinning drops every second entry.
         size = max(size - size % 2, 2)
-        stored = _closure(again, stored, roles.buffers, num_closed, len(avals))
+        stored = _closure(again, stored, roles.buffers, num_closed, len(structs))
     return Plan(body, again, roles, marks, perturbed, step_of(again), stored, size, replays)
 
 
@@ -171,6 +177,11 @@ def _reevaluating(body: Program, num_closed: int) -> tuple[Program, list[int]]:
 
 def _num_slopes(program: Program) -> int:
     return len(program.named(SLOPE)) + len(program.named(FIRST_SLOPE))
+
+
+def _structs(body: Program, num_closed: int) -> list[jax.ShapeDtypeStruct]:
+    avals: list[Any] = [v.aval for v in body.jaxpr.invars[num_closed:]]
+    return [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
 
 
 def _keep(body: Program) -> list[Var]:

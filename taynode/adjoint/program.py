@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.core
 import jax.lax as lax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
@@ -34,7 +35,7 @@ class Program(NamedTuple):
     def inputs_named(self, name: str) -> list[int] | None:
         """The inputs that have this name; `None` if other values have it, too."""
         given = [eqn.invars[0] for eqn in self._eqns(name)]
-        places = {v: i for i, v in enumerate(self.jaxpr.invars)}
+        places: dict[Any, int] = {v: i for i, v in enumerate(self.jaxpr.invars)}
         return [places[v] for v in given] if all(v in places for v in given) else None
 
     def without(self, name: str) -> "Program":

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox.internal as eqxi
+import jax
 import jax.lax as lax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Int
 
-from .batched_vjp import vjp_of
 from .manual_axes import varying, varying_axes
 from .plan import Plan
 from .record import Entry, Record
@@ -33,18 +33,18 @@ def pull_back(
     # Each step writes to other places of a buffer, so its cotangent is the same for all steps.
     of_buffers = [cotangents[i] for i in buffers]
 
-    def step_from(states, values, others):
-        before, known, closed = others
-        return step(*_with(closed, wanted, values), *_with(before, carried, states), *known)
-
-    pull = vjp_of(step_from)
-
     def vjp_of_step(entry: Entry, of_state: list[Array]) -> tuple[list[Array], list[Array]]:
         axes = varying_axes(entry)
         before = _state(plan, entry)
-        others = (before, varying(plan.known(entry.end), axes), list(closed))
+        known = varying(plan.known(entry.end), axes)
+
+        def differentiable(states, values):
+            leaves = _with(before, carried, states)
+            return step(*_with(closed, wanted, values), *leaves, *known)
+
         states, values = [before[i] for i in carried], [closed[i] for i in wanted]
-        return pull(states, values, others, varying([*of_state, *of_buffers], axes))
+        _, vjp = jax.vjp(differentiable, states, values)
+        return vjp(varying([*of_state, *of_buffers], axes))
 
     def body(carry):
         number, stack, of_state, of_values = carry
@@ -61,7 +61,7 @@ def pull_back(
     first = (
         record.num_steps,
         record.stack if plan.replays else None,
-        varying([_materialized(cotangents[i]) for i in carried], axes),
+        varying([_materialized(cotangents[i], plan.structs[i]) for i in carried], axes),
         varying([jnp.zeros_like(closed[i]) for i in wanted], axes),
     )
     _, _, of_state, of_values = lax.while_loop(lambda carry: carry[0] > 0, body, first)
@@ -128,8 +128,7 @@ def _with_entry(plan: Plan, closed: Sequence[Array], stack: Stack, number: Int[A
 
 def _placed(plan: Plan, state: list[Array]) -> list[Array]:
     """All leaves of the state. Those that are not stored are zero."""
-    avals = [v.aval for v in plan.body.jaxpr.invars[len(plan.marks.closed) :]]
-    zeros = varying([jnp.zeros(a.shape, a.dtype) for a in avals], varying_axes(state))
+    zeros = varying([jnp.zeros(s.shape, s.dtype) for s in plan.structs], varying_axes(state))
     return _with(zeros, plan.stored, state)
 
 
@@ -140,7 +139,6 @@ def _with(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> l
     return values
 
 
-def _materialized(cotangent: Any) -> Array:
-    if isinstance(cotangent, SymbolicZero):
-        return jnp.zeros(cotangent.shape, cotangent.dtype)
-    return cotangent
+def _materialized(cotangent: Any, struct: jax.ShapeDtypeStruct) -> Array:
+    zero = isinstance(cotangent, SymbolicZero)
+    return jnp.zeros(struct.shape, struct.dtype) if zero else cotangent

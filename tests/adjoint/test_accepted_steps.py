@@ -82,7 +82,7 @@ def test_jumps_and_the_solve_of_taynode():
             stepsize_controller=dfx.ClipStepSizeController(CONTROL, jump_ts=jnp.array([0.7])),
             adjoint=adjoint,
         )
-        return jnp.sum(solution.ys**2), solution.stats["nfe"]
+        return jnp.sum(jnp.square(solution.ys)), solution.stats["nfe"]
 
     run = jax.jit(jax.grad(total, has_aux=True), static_argnums=1)
     found, expected = (run(4.0, adjoint) for adjoint in (tn.AcceptedStepAdjoint(), REFERENCE))
@@ -232,7 +232,7 @@ def test_second_derivatives():
             adjoint=tn.AcceptedStepAdjoint(),
         ).ys
 
-    gradient = jax.jit(jax.grad(lambda y0: jnp.sum(end(y0) ** 2)))
+    gradient = jax.jit(jax.grad(lambda y0: jnp.sum(jnp.square(end(y0)))))
     y0, size = jnp.array([0.3, -0.4]), 1e-5
     shifts = size * jnp.eye(2)
     differences = [(gradient(y0 + s) - gradient(y0 - s)) / (2 * size) for s in shifts]
