@@ -66,6 +66,7 @@ def test_times_and_an_event():
     check_equal(found, gradient(REFERENCE, with_times=True, **options))
 
 
+@pytest.mark.slow
 def test_jumps_and_the_solve_of_taynode():
     """Where the vector field jumps, the last slope of a step is not the first of the next."""
 
