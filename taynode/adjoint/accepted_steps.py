@@ -17,8 +17,8 @@ from .saving import saving_loop
 from .unrolled import unrolled, with_first_slope, with_flag
 
 
-# The C library maps blocks of more than 32 MB anew in each solve, and all of their pages are faulted
-# in. XLA puts all intermediate values of a program into one block, the stored states among them.
+# The C library maps blocks of more than 32 MB anew in each solve, and faults in all of their pages.
+# XLA puts all intermediate values of a program into one block, the stored states among them.
 MOST_BYTES = 12 * 2**20
 LEAST_STATES, MOST_STATES = 16, 128
 
