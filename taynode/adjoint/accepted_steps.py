@@ -17,9 +17,9 @@ from .saving import saving_loop
 from .unrolled import unrolled, with_first_slope, with_flag
 
 
-# A larger block of memory is not kept by the C library, but mapped anew in each solve, and all of
-# its pages are faulted in.
-MOST_BYTES = 2**24
+# The C library maps blocks of more than 32 MB anew in each solve, and faults in all of their pages.
+# XLA puts all intermediate values of a program into one block, the stored states among them.
+MOST_BYTES = 12 * 2**20
 LEAST_STATES, MOST_STATES = 16, 128
 
 
