@@ -37,6 +37,11 @@ class Unrolled(dfx.AbstractSolver):
         return self.solver.term_structure
 
     @property
+    def tableau(self):
+        """As in the inner solver."""
+        return self.solver.tableau
+
+    @property
     def interpolation_cls(self):
         """As in the inner solver."""
         return self.solver.interpolation_cls
