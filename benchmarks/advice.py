@@ -45,12 +45,19 @@ class Case(NamedTuple):
 def case_of(path: str) -> Case:
     """The model of a run, with training samples and test samples."""
     run = load(path, precision="float64")
-    few = lambda data: jtu.tree_map(lambda x: x[:NUM_SAMPLES], data)
-    states = (
-        initial_state_of(run.task, run.model, few(x)) for x in (run.data.train, run.data.test)
+    start = lambda data: initial_state_of(
+        run.task, run.model, jtu.tree_map(lambda x: x[:NUM_SAMPLES], data)
     )
-    field, present = vector_field_of(run.task, run.model), make_solve(run.config.evaluation)
-    return Case(run.config.task, field, *states, *interval_of(run.task), present)
+    t0, t1 = interval_of(run.task)
+    return Case(
+        name=run.config.task,
+        field=vector_field_of(run.task, run.model),
+        seen=start(run.data.train),
+        unseen=start(run.data.test),
+        t0=t0,
+        t1=t1,
+        present=make_solve(run.config.evaluation),
+    )
 
 
 def van_der_pol() -> Case:

@@ -6,6 +6,7 @@ from . import (
     solvers as solvers,
     weights as weights,
 )
+from .adjoint import AcceptedStepAdjoint as AcceptedStepAdjoint
 from .advice import Advice as Advice, advise as advise
 from .backward import backward_statistics as backward_statistics
 from .easing import ease as ease, Front as Front, matching as matching

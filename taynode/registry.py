@@ -58,7 +58,6 @@ SOLVERS = Names(
     "solver",
     {
         "dopri5": "diffrax:Dopri5",
-        "unrolled_dopri5": "taynode.solvers:UnrolledDopri5",
         "dopri8": "diffrax:Dopri8",
         "tsit5": "diffrax:Tsit5",
         "bosh3": "diffrax:Bosh3",
@@ -78,6 +77,7 @@ SOLVERS = Names(
 ADJOINTS = Names(
     "adjoint",
     {
+        "accepted_steps": "taynode.adjoint:AcceptedStepAdjoint",
         "checkpoint": "diffrax:RecursiveCheckpointAdjoint",
         "direct": "diffrax:DirectAdjoint",
         "backsolve": "diffrax:BacksolveAdjoint",

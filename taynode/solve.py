@@ -11,6 +11,7 @@ import jax.tree_util as jtu
 from jaxtyping import PRNGKeyArray, PyTree
 
 from ._types import Args, BoolScalarLike, RealScalarLike, Y
+from .adjoint import AcceptedStepAdjoint
 from .integration.arguments import check_arguments
 from .integration.discrete_event import merge_events
 from .integration.failure import raise_if_failed, with_nonfinite_penalty
@@ -37,7 +38,7 @@ def diffeqsolve(
     key: PRNGKeyArray | None = None,
     saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
     stepsize_controller: dfx.AbstractStepSizeController = dfx.ConstantStepSize(),
-    adjoint: dfx.AbstractAdjoint = dfx.RecursiveCheckpointAdjoint(),
+    adjoint: dfx.AbstractAdjoint = AcceptedStepAdjoint(),
     event: dfx.Event | None = None,
     max_steps: int | None = 4096,
     throw: bool = True,

@@ -38,7 +38,10 @@ def main(name: str) -> None:
         contenders[f"{title} gradient"] = compiled(jax.grad(loss), params, nfe)
     device = jax.devices()[0]
     about = f"jax {jax.__version__}, diffrax {dfx.__version__} on {device.device_kind}"
-    if device.platform == "gpu" and jax.config.jax_default_matmul_precision is None:
+    if (
+        device.platform == "gpu"
+        and getattr(jax.config, "jax_default_matmul_precision", None) is None
+    ):
         about += " (products in TF32: with JAX_DEFAULT_MATMUL_PRECISION=highest they are float32)"
     serve(contenders, about)
 

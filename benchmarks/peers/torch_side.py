@@ -30,7 +30,7 @@ def main(name: str) -> None:
 
         def gradient(solve=solve):
             field.zero_grad()
-            sum((x**2).mean() for x in solve()).backward()
+            torch.stack([(x**2).mean() for x in solve()]).sum().backward()
             _wait()
 
         field.count = 0

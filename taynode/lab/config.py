@@ -88,7 +88,8 @@ class SolveConfig:
     - `rtol`: the relative tolerance of adaptive steps.
     - `atol`: the absolute tolerance of adaptive steps.
     - `steps`: the number of equal steps of a fixed grid, which replaces adaptive steps.
-    - `adjoint`: the name of the adjoint that computes gradients: checkpoint, direct or backsolve.
+    - `adjoint`: the name of the adjoint that computes gradients: accepted_steps, checkpoint,
+        direct or backsolve.
     - `max_steps`: the number of adaptive steps after which a solve fails.
     """
 
@@ -96,7 +97,7 @@ class SolveConfig:
     rtol: float = TOLERANCE
     atol: float = TOLERANCE
     steps: int | None = None
-    adjoint: str = "checkpoint"
+    adjoint: str = "accepted_steps"
     max_steps: int = MAX_STEPS
 
     def __post_init__(self):
@@ -111,11 +112,6 @@ class SolveConfig:
     def needs_double(self) -> bool:
         """Whether the tolerance is too small for single precision."""
         return self.steps is None and min(self.rtol, self.atol) < LEAST_SINGLE
-
-    def for_training(self) -> "SolveConfig":
-        """The same solve with the variant of its solver that is cheaper to differentiate."""
-        unrolled = f"unrolled_{self.solver}"
-        return dataclasses.replace(self, solver=unrolled) if unrolled in SOLVERS else self
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,7 +255,7 @@ class TrainConfig:
     precision: str = "float32"
     joint: bool = True
     train_samples: int | None = None
-    training: SolveConfig = SolveConfig("unrolled_dopri5")
+    training: SolveConfig = SolveConfig()
     evaluation: SolveConfig = SolveConfig()
     num_evaluations: int = 10
     eval_samples: int = 200

@@ -7,6 +7,7 @@ import jax.tree_util as jtu
 from jaxtyping import PRNGKeyArray, PyTree
 
 from .._types import Args, RealScalarLike, VectorField, Y
+from ..adjoint import AcceptedStepAdjoint
 from ..integration.grid import FixedGrid
 from ..quadrature import AbstractQuadrature, Sampled
 from ..regularizers import AbstractRegularizer
@@ -31,7 +32,7 @@ class Solve(eqx.Module):
     solver: dfx.AbstractSolver = dfx.Dopri5()
     stepsize_controller: dfx.AbstractStepSizeController = dfx.PIDController(rtol=1e-5, atol=1e-5)
     num_steps: int | None = eqx.field(static=True, default=None)
-    adjoint: dfx.AbstractAdjoint = dfx.RecursiveCheckpointAdjoint()
+    adjoint: dfx.AbstractAdjoint = AcceptedStepAdjoint()
     max_steps: int | None = eqx.field(static=True, default=4096)
     regularizer: PyTree[AbstractRegularizer] = None
     quadrature: AbstractQuadrature = Sampled(batch_axis=0)

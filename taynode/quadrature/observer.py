@@ -74,6 +74,11 @@ class AbstractObserver(dfx.AbstractWrappedSolver):
         """The first state, from that of the inner solver."""
         return inner, self.first_note(t0, y0)
 
+    def map_inner_state(self, convert, state):
+        """Convert the state of the inner solver. `tn.AcceptedStepAdjoint` needs this."""
+        inner, note = state
+        return convert(inner), note
+
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         """Make a step of the inner solver. diffrax discards the note of a rejected step."""
         inner, note = solver_state

@@ -7,4 +7,3 @@ from .owren_zennaro import OwrenZennaro4 as OwrenZennaro4, OwrenZennaro5 as Owre
 from .rk4 import RK4 as RK4
 from .rk_fehlberg45 import RKFehlberg45 as RKFehlberg45
 from .tanaka_yamashita import TanakaYamashita7 as TanakaYamashita7
-from .unrolled import UnrolledDopri5 as UnrolledDopri5

@@ -32,7 +32,6 @@ METHODS = {
     tn.solvers.OwrenZennaro4: 4,
     tn.solvers.OwrenZennaro5: 5,
     tn.solvers.TanakaYamashita7: 7,
-    tn.solvers.UnrolledDopri5: 5,
 }
 # The coefficients of this method are rounded to 13 digits, and its error estimate is small.
 ROUNDED = {tn.solvers.TanakaYamashita7: 1e-6, dfx.Dopri8: 1e-9}

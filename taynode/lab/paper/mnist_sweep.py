@@ -46,7 +46,7 @@ def config(scale: str) -> TrainConfig:
             final_samples=1000,
             epochs=NUM_EPOCHS,
             batch_size=50,
-            training=SolveConfig(steps=2).for_training(),
+            training=SolveConfig(steps=2),
             optimizer=OptimizerConfig("sgd", 0.1, schedule="cosine"),
         )
     return dataclasses.replace(defaults, train_samples=2000) if scale == "smoke" else defaults

@@ -160,7 +160,7 @@ def _kind(arm: str) -> str:
 
 def _on_grid(solve: SolveConfig, steps: int | None) -> SolveConfig:
     solver = "dopri5" if steps is None else "rk4"
-    return dataclasses.replace(solve, solver=solver, steps=steps).for_training()
+    return dataclasses.replace(solve, solver=solver, steps=steps)
 
 
 def _word(steps: int | None) -> str:

@@ -19,7 +19,7 @@ from .plan import Job, job_from_dict
 
 Row: TypeAlias = Json
 
-VERSION = 2
+VERSION = 3
 OLD_MAX_STEPS = 512
 
 
@@ -45,13 +45,25 @@ def _from_1(row: Row) -> Row:
     return row
 
 
+def _from_2(row: Row) -> Row:
+    """Rename the solver and the adjoint, which are now others with the same steps and gradients."""
+    config = row["job"]["config"]
+    evaluations = [evaluation["solve"] for evaluation in row["job"]["evaluations"]]
+    for solve in (config["training"], config["evaluation"], *evaluations):
+        if solve["solver"] == "unrolled_dopri5":
+            solve["solver"] = "dopri5"
+        if solve["adjoint"] == "checkpoint":
+            solve["adjoint"] = "accepted_steps"
+    return row
+
+
 def _has_failures(row: Row) -> bool:
     numbers = (row["row"], *row["evaluations"].values())
     failed = (value for each in numbers for name, value in each.items() if name.endswith("failed"))
     return row["state"] != "finished" or any(failed)
 
 
-UPGRADES: dict[int, Callable[[Row], Row]] = {1: _from_1}
+UPGRADES: dict[int, Callable[[Row], Row]] = {1: _from_1, 2: _from_2}
 # The keys of every row. Some rows also have `redone`, the reason why a run was started again,
 # `parameters`, and `note`, see `taynode.lab.paper.notes`.
 PARTS = {

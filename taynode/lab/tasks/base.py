@@ -92,7 +92,7 @@ class AbstractTask(abc.ABC):
 
     def settings(self, scale: str, solve: SolveConfig, **changes: Any) -> TrainConfig:
         """Settings with one solve in training and in evaluations, changed by keyword."""
-        same = TrainConfig(self.name, scale, training=solve.for_training(), evaluation=solve)
+        same = TrainConfig(self.name, scale, training=solve, evaluation=solve)
         return dataclasses.replace(same, **changes)
 
     @abc.abstractmethod

@@ -37,7 +37,7 @@ class Mnist(AbstractClassification):
             SolveConfig(rtol=1e-5, atol=1e-5),
             epochs=1 if smoke else 12,
             batch_size=1000 if smoke else 100,
-            training=SolveConfig(steps=2 if smoke else 4).for_training(),
+            training=SolveConfig(steps=2 if smoke else 4),
             optimizer=OptimizerConfig("sgd", 0.1),
             num_evaluations=1 if smoke else 4,
             eval_samples=100 if smoke else 1000,

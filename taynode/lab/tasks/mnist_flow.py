@@ -59,7 +59,7 @@ class MnistFlow(AbstractDensity):
             batch_size=100 if smoke else 32,
             # 200 steps.
             train_samples=None if smoke else 6_400,
-            training=SolveConfig(solver="rk4", steps=2) if smoke else tolerance.for_training(),
+            training=SolveConfig(solver="rk4", steps=2) if smoke else tolerance,
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine", warmup=30),
             num_evaluations=1 if smoke else 2,
             eval_samples=100,

@@ -67,7 +67,7 @@ def test_settings_of_the_paper_for_mnist():
     assert optimizer.boundaries == (60, 100, 140)
     tolerance = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
     assert settings.evaluation == tolerance
-    assert settings.training == tolerance.for_training()
+    assert settings.training == tolerance
 
 
 def test_settings_of_the_paper_for_flows():
@@ -92,7 +92,7 @@ def test_settings_of_the_paper_for_physionet():
     assert (optimizer.name, optimizer.learning_rate, optimizer.decay) == ("adamax", 0.01, 0.999)
     tolerance = SolveConfig(rtol=1.4e-8, atol=1.4e-8)
     assert settings.evaluation == tolerance
-    assert settings.training == tolerance.for_training()
+    assert settings.training == tolerance
     # Fewer epochs and patients, but as exact.
     smaller = find_task("physionet").defaults("laptop")
     assert (smaller.training, smaller.precision) == (settings.training, "float64")

@@ -1,0 +1,58 @@
+"""Marks on the decisions of step-size control."""
+
+from typing import Any
+
+import diffrax as dfx
+import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
+
+from .names import KEEP_STEP, NEXT_T0
+
+
+class _Marked(dfx.AbstractAdaptiveStepSizeController):
+    """Gives names to the decision about a step, and to its end."""
+
+    controller: Any
+
+    def __init__(self, controller: Any):
+        self.controller = controller
+
+    @property
+    def rtol(self):
+        """As in the inner controller."""
+        return self.controller.rtol
+
+    @property
+    def atol(self):
+        """As in the inner controller."""
+        return self.controller.atol
+
+    @property
+    def norm(self):
+        """As in the inner controller."""
+        return self.controller.norm
+
+    def wrap(self, direction):
+        """Unused: diffrax has done so."""
+        raise NotImplementedError
+
+    def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
+        """Unused: diffrax has done so."""
+        raise NotImplementedError
+
+    def adapt_step_size(
+        self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+    ):
+        """Adapt the step size, and name the results."""
+        keep_step, next_t0, *others = self.controller.adapt_step_size(
+            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+        )
+        keep_step = checkpoint_name(jnp.asarray(keep_step), KEEP_STEP)
+        return keep_step, checkpoint_name(next_t0, NEXT_T0), *others
+
+
+def marked(controller: Any) -> Any:
+    """Mark decisions of a controller that may reject steps."""
+    if isinstance(controller, dfx.AbstractAdaptiveStepSizeController):
+        return _Marked(controller)
+    return controller

@@ -1,0 +1,16 @@
+"""All private names of diffrax and equinox that the adjoint uses.
+
+Checked with diffrax 0.7.2 and equinox 0.13. `tests/adjoint/test_private.py` fails if they change.
+"""
+
+from diffrax._heuristics import is_unsafe_sde as is_unsafe_sde
+from diffrax._integrate import loop as loop, State as State
+from equinox.internal._loop.common import (
+    common_rewrite as common_rewrite,
+    fixed_asarray as fixed_asarray,
+)
+
+
+# The operand of primitives of equinox that their derivative does not depend on: the former state of
+# a sample that makes no step, and the former contents of a buffer.
+LINEAR_OPERAND = {"select_if_vmap": 2, "maybe_set": 1}

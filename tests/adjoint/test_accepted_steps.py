@@ -1,0 +1,269 @@
+"""The gradients are those of `RecursiveCheckpointAdjoint`, with fewer evaluations."""
+
+import diffrax as dfx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import taynode as tn
+from tests.adjoint.problems import (
+    check_equal,
+    CONTROL,
+    CROSSING,
+    everything,
+    gradient,
+    MATRIX,
+    PUSH,
+    STOPPING,
+    Y0,
+)
+
+
+REFERENCE = dfx.RecursiveCheckpointAdjoint()
+# Samples with steps of their own. The last one goes backward in time.
+SAMPLES = (
+    jax.tree.map(lambda y: jnp.stack([y, 8 * y, 0.1 * y]), Y0),
+    MATRIX,
+    PUSH,
+    jnp.array([0.1, 0.1, 2.3]),
+    jnp.array([2.3, 2.3, 0.1]),
+)
+AXES = (0, None, None, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """A batch of solves at their ends, by the adjoint of diffrax."""
+    return gradient(
+        REFERENCE, inputs=SAMPLES, in_axes=AXES, solver=dfx.Dopri5(), saveat=dfx.SaveAt(t1=True)
+    )
+
+
+def test_all_outputs():
+    options = {"solver": dfx.Dopri5(), "saveat": everything()}
+    found = gradient(tn.AcceptedStepAdjoint(), **options)
+    check_equal(found, gradient(REFERENCE, **options))
+
+
+# Four states are fewer than steps, so that some steps are made a third time.
+@pytest.mark.parametrize("checkpoints", [None, 4])
+def test_a_batch_of_solves(batch, checkpoints):
+    found = gradient(
+        tn.AcceptedStepAdjoint(checkpoints),
+        inputs=SAMPLES,
+        in_axes=AXES,
+        solver=dfx.Dopri5(),
+        saveat=dfx.SaveAt(t1=True),
+        max_steps=None if checkpoints else 256,
+    )
+    check_equal(found, batch)
+
+
+def test_times_and_an_event():
+    options = {"solver": dfx.Bosh3(), "saveat": dfx.SaveAt(t1=True, steps=3), "event": CROSSING}
+    found = gradient(tn.AcceptedStepAdjoint(), with_times=True, **options)
+    check_equal(found, gradient(REFERENCE, with_times=True, **options))
+
+
+@pytest.mark.slow
+def test_jumps_and_the_solve_of_taynode():
+    """Where the vector field jumps, the last slope of a step is not the first of the next."""
+
+    def total(strength, adjoint):
+        solution = tn.diffeqsolve(
+            dfx.ODETerm(lambda t, y, s: jnp.where(t < 0.7, 0.0, s) - 9 * jnp.sin(y)),
+            dfx.Dopri5(),
+            0.0,
+            2.0,
+            None,
+            jnp.array([1.0, 2.0]),
+            strength,
+            saveat=dfx.SaveAt(ts=jnp.array([0.1, 0.75, 1.9])),
+            stepsize_controller=dfx.ClipStepSizeController(CONTROL, jump_ts=jnp.array([0.7])),
+            adjoint=adjoint,
+        )
+        return jnp.sum(jnp.square(solution.ys)), solution.stats["nfe"]
+
+    run = jax.jit(jax.grad(total, has_aux=True), static_argnums=1)
+    found, expected = (run(4.0, adjoint) for adjoint in (tn.AcceptedStepAdjoint(), REFERENCE))
+    check_equal(found, expected)
+
+
+def test_evaluations_are_counted():
+    """Forward each stage once, and backward once per stage of each accepted step."""
+    count = np.zeros((), int)
+
+    def tell(y):
+        count[...] += 1
+        return np.tanh(y)
+
+    # Its derivative needs its value, so that nobody can do without it.
+    @jax.custom_jvp
+    def field(y):
+        return jax.pure_callback(
+            tell, jax.ShapeDtypeStruct(y.shape, y.dtype), y, vmap_method="sequential"
+        )
+
+    @field.defjvp
+    def _(primals, tangents):
+        value = field(*primals)
+        return value, (1 - value**2) * tangents[0]
+
+    @jax.jit
+    @jax.value_and_grad
+    def run(y0):
+        solution = dfx.diffeqsolve(
+            dfx.ODETerm(lambda t, y, args: -9 * field(y)),
+            dfx.Dopri5(),
+            0.0,
+            2.0,
+            2.0,
+            y0,
+            stepsize_controller=CONTROL,
+            adjoint=tn.AcceptedStepAdjoint(),
+        )
+        stats = jax.lax.stop_gradient(solution.stats)
+        return solution.ys[0] + 0 * stats["num_steps"] + 0 * stats["num_accepted_steps"]
+
+    def solve(y0):
+        return dfx.diffeqsolve(
+            dfx.ODETerm(lambda t, y, args: -9 * jnp.tanh(y)),
+            dfx.Dopri5(),
+            0.0,
+            2.0,
+            2.0,
+            y0,
+            stepsize_controller=CONTROL,
+        ).stats
+
+    stats = jax.jit(solve)(jnp.array(2.3))
+    num_steps, num_accepted = int(stats["num_steps"]), int(stats["num_accepted_steps"])
+    assert num_steps > num_accepted
+    jax.block_until_ready(run(jnp.array(2.3)))
+    # The first slope is one more, forward.
+    assert int(count) <= 6 * num_steps + 6 * num_accepted + 1
+
+
+def test_inside_shard_map():
+    mesh = jax.make_mesh((1,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec
+    y0 = jnp.arange(6.0).reshape(3, 2) / 6
+
+    def end(y0, matrix):
+        return dfx.diffeqsolve(
+            dfx.ODETerm(lambda t, y, m: jnp.tanh(y @ m)),
+            dfx.Dopri5(),
+            0.0,
+            1.0,
+            0.1,
+            y0,
+            matrix,
+            saveat=dfx.SaveAt(ts=jnp.array([0.3, 1.0])),
+            stepsize_controller=CONTROL,
+            adjoint=tn.AcceptedStepAdjoint(),
+            throw=False,
+        ).ys
+
+    sharded = jax.shard_map(
+        end, mesh=mesh, in_specs=(spec("batch"), spec()), out_specs=spec(None, "batch")
+    )
+    found, expected = (
+        jax.jit(jax.grad(lambda m, run=run: jnp.sum(run(y0, m) ** 2)))(MATRIX)
+        for run in (sharded, end)
+    )
+    check_equal(found, expected)
+
+
+@pytest.mark.parametrize("number", [0, -3, True])
+def test_wrong_numbers_of_checkpoints_are_refused(number):
+    with pytest.raises(ValueError, match=r"`checkpoints` must be a Python integer of at least 1"):
+        tn.AcceptedStepAdjoint(checkpoints=number)
+
+
+def test_unsafe_brownian_motion_is_refused():
+    path = dfx.UnsafeBrownianPath((), jax.random.key(0))
+    terms = dfx.MultiTerm(
+        dfx.ODETerm(lambda t, y, args: -y), dfx.ControlTerm(lambda t, y, args: y, path)
+    )
+    with pytest.raises(ValueError, match=r"Use `adjoint=diffrax.ForwardMode\(\)`"):
+        dfx.diffeqsolve(
+            terms, dfx.Heun(), 0.0, 1.0, 0.1, jnp.array(1.0), adjoint=tn.AcceptedStepAdjoint()
+        )
+
+
+SOLVERS = {
+    "Euler": dfx.Euler(),
+    "Heun": dfx.Heun(),
+    "Tsit5": dfx.Tsit5(),
+    "Dopri8": dfx.Dopri8(),
+    "HalfSolver": dfx.HalfSolver(dfx.Bosh3()),
+    "CashKarp": tn.solvers.CashKarp(),
+    "RK4": tn.solvers.RK4(),
+    "Kvaerno3": dfx.Kvaerno3(),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event", [None, CROSSING, STOPPING], ids=["all", "crossing", "stopping"])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_product(name, event):
+    fixed = name in ("Euler", "RK4")
+    control = dfx.StepTo(jnp.linspace(0.1, 2.3, 30)) if fixed else CONTROL
+    saveat = everything() if event is None else dfx.SaveAt(t1=True, steps=2)
+    options = {"solver": SOLVERS[name], "saveat": saveat, "event": event, "control": control}
+    found = gradient(tn.AcceptedStepAdjoint(), **options)
+    check_equal(found, gradient(REFERENCE, **options))
+
+
+@pytest.mark.slow
+def test_second_derivatives():
+    """Forward mode over reverse mode, without output times."""
+
+    def end(y0):
+        return dfx.diffeqsolve(
+            dfx.ODETerm(lambda t, y, m: jnp.tanh(m @ y)),
+            dfx.Tsit5(),
+            0.0,
+            1.0,
+            0.1,
+            y0,
+            MATRIX,
+            adjoint=tn.AcceptedStepAdjoint(),
+        ).ys
+
+    gradient = jax.jit(jax.grad(lambda y0: jnp.sum(jnp.square(end(y0)))))
+    y0, size = jnp.array([0.3, -0.4]), 1e-5
+    shifts = size * jnp.eye(2)
+    differences = [(gradient(y0 + s) - gradient(y0 - s)) / (2 * size) for s in shifts]
+    check_equal(jax.jit(jax.jacfwd(gradient))(y0), jnp.stack(differences, 1), rtol=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Complex dtype support in Diffrax")
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.complex128])
+def test_other_types(dtype):
+    time = jnp.finfo(dtype).dtype
+    y0, matrix = jnp.array([1.0, 0.4], dtype), MATRIX.astype(dtype)
+
+    def run(adjoint):
+        def total(y0, matrix):
+            ys = dfx.diffeqsolve(
+                dfx.ODETerm(lambda t, y, m: m @ y * (1 - 0.1 * jnp.abs(y[0]) ** 2)),
+                dfx.Tsit5(),
+                jnp.array(0, time),
+                jnp.array(1, time),
+                None,
+                y0,
+                matrix,
+                stepsize_controller=CONTROL,
+                adjoint=adjoint,
+            ).ys
+            return jnp.sum(jnp.abs(ys) ** 2)
+
+        # diffrax multiplies real and complex numbers.
+        with jax.numpy_dtype_promotion("standard"):
+            return jax.jit(jax.grad(total, argnums=(0, 1)))(y0, matrix)
+
+    tolerance = 1e-4 if dtype == jnp.float32 else 1e-10
+    check_equal(run(tn.AcceptedStepAdjoint()), run(REFERENCE), rtol=tolerance)
