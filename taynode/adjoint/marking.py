@@ -33,11 +33,11 @@ class _Marked(dfx.AbstractAdaptiveStepSizeController):
         return self.controller.norm
 
     def wrap(self, direction):
-        """Unused: diffrax has done so."""
+        """Never called: diffrax has done so before the loop begins."""
         raise NotImplementedError
 
     def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
-        """Unused: diffrax has done so."""
+        """Never called: diffrax has done so before the loop begins."""
         raise NotImplementedError
 
     def adapt_step_size(

@@ -103,9 +103,8 @@ class ErrorEstimate(AbstractStepRegularizer):
     r"""The error estimate of the solver, in units of the tolerance.
 
     The penalty is $\sum_j E_j |h_j|$ over steps of length $h_j$, where $E_j$ is the norm by which
-    step-size control decides. It is nearly free with `tn.AcceptedSteps()`, and the number of a
-    solve that took few steps may be as large as that of one that took many: control keeps $E_j$
-    near a constant.
+    step-size control decides. With `tn.AcceptedSteps()` it costs next to nothing. Control keeps
+    $E_j$ near a constant, so the value hardly depends on the number of steps.
 
     References: Pal, Ma, Shah and Rackauckas, Opening the Blackbox, ICML 2021 (accepted steps); Pal,
     Edelman and Rackauckas, Locally Regularized Neural Differential Equations, ICML 2023 (a trial

@@ -32,7 +32,7 @@ REGULARIZER = "r3"
 GIVEN, TRAINED_ON = "unregularized", "trained on"
 EASED, SCRATCH = "eased to {:g}", "from scratch to {:g}"
 FAILED = "failed"
-# How many more losses than the control's count as none.
+# Up to so many times the loss of the control count as no more loss.
 MOST_LOSS = 1.01
 FOR_SHARE = {0.75: "three quarters", 0.5: "half"}
 
