@@ -23,9 +23,11 @@ def check_arguments(problem: Problem) -> None:
             "`terms` must be a term, got a function. Wrap the vector field in `diffrax.ODETerm`: "
             "`tn.diffeqsolve(diffrax.ODETerm(vector_field), ...)`."
         )
-    if isinstance(problem.solver, type):
-        name = problem.solver.__name__
-        raise TypeError(f"`solver` must be an instance, got the class; write `{name}()`.")
+    for argument in ("solver", "stepsize_controller", "adjoint"):
+        value = getattr(problem, argument)
+        if isinstance(value, type):
+            name = value.__name__
+            raise TypeError(f"`{argument}` must be an instance, got the class; write `{name}()`.")
     _check_first_step(problem)
     if problem.is_adaptive:
         _check_tolerances(problem)

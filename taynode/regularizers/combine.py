@@ -67,7 +67,7 @@ class Combined(AbstractRegularizer):
             if not isinstance(leaf, kind):
                 raise TypeError(
                     f"`quadrature={quadrature}()` needs regularizers such as `tn.{example}()`, got "
-                    f"`{type(leaf).__name__}`; use `tn.Sampled()` for it."
+                    f"`{type(leaf).__name__}`, which needs another quadrature."
                 )
         return self._leaves()
 

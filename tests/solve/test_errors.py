@@ -165,9 +165,12 @@ def test_negative_tolerance_is_refused(name):
         solve(stepsize_controller=controller)
 
 
-def test_solver_class_instead_of_an_instance():
-    with pytest.raises(TypeError, match=r"`solver` must be an instance.*`Tsit5\(\)`"):
-        solve(solver=dfx.Tsit5)
+@pytest.mark.parametrize(
+    ("name", "kind"), [("solver", dfx.Tsit5), ("adjoint", tn.AcceptedStepAdjoint)]
+)
+def test_class_instead_of_an_instance(name, kind):
+    with pytest.raises(TypeError, match=rf"`{name}` must be an instance.*`{kind.__name__}\(\)`"):
+        solve(**{name: kind})
 
 
 @pytest.mark.parametrize("regularizer", [None, SPEED])
