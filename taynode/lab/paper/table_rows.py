@@ -60,6 +60,13 @@ def column(numbers: Numbers, arm: str, steps: int | None, name: str) -> dict[int
     return {seed: value for seed, value, is_spoiled in both if not is_spoiled}
 
 
+def shown(row: Numbers, name: str) -> list[float]:
+    """The numbers of a column that readers are shown: all but times of busy machines."""
+    if name != "seconds":
+        return row[name]
+    return [x for x, busy in zip(row[name], row["busy"], strict=True) if not busy]
+
+
 def ratios(
     numbers: Numbers, name: str, arm: str, other: str = "unregularized", *, steps: int | None = None
 ) -> list[float]:

@@ -11,7 +11,7 @@ from .arms import defaults_of
 from .chart import Chart, Line, Panel
 from .statistics import spread
 from .study import AbstractStudy, Numbers
-from .table_rows import row_of, runs_in_words
+from .table_rows import row_of, runs_in_words, shown
 
 
 COLUMNS = {
@@ -107,16 +107,17 @@ class AbstractTable(AbstractStudy):
 
     def table(self, numbers: Numbers) -> list[dict[str, str]]:
         """The rows for readers, with the number of failed runs."""
-        shown, rows = [], _rows_with_runs(numbers)
+        lines, rows = [], _rows_with_runs(numbers)
         shared = set.intersection(*(set(found) for row in rows for found in row["remarks"] or [[]]))
         for row in rows:
             cells = {"model": row["model"], "steps": _word(row["steps"])}
             cells["runs"] = runs_in_words(row, shared)
-            for column, values in row.items():
-                if isinstance(values, list) and column not in HIDDEN:
+            for column in row:
+                if isinstance(row[column], list) and column not in HIDDEN:
+                    values = shown(row, column)
                     cells[column] = spread(values) if values else "-"
-            shown.append(cells)
-        return shown
+            lines.append(cells)
+        return lines
 
     def chart(self, numbers: Numbers) -> Chart:
         """The rows from top to bottom, a panel for each of the main columns."""
@@ -140,11 +141,12 @@ class AbstractTable(AbstractStudy):
         }
         panels = []
         for name, title in titles.items():
+            found = [shown(row, name) for row in rows]
+            if not any(found):
+                continue
             marks = [
-                Line(
-                    row[name], [i] * len(row[name]), color=colors[_kind(row["model"])], joined=False
-                )
-                for i, row in enumerate(rows)
+                Line(values, [i] * len(values), color=colors[_kind(row["model"])], joined=False)
+                for i, (row, values) in enumerate(zip(rows, found, strict=True))
             ]
             panels.append(Panel(marks, title, rows=names, from_zero=name == "seconds"))
         return Chart(panels, share_y=True, height=1.2 + 0.28 * len(rows))

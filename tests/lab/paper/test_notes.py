@@ -33,6 +33,15 @@ def test_times_of_a_busy_machine_enter_no_claim():
     assert "n = 2" in slower.interval
 
 
+def test_times_of_a_busy_machine_are_not_shown():
+    for count in (1, 3):
+        results = noted(results_of(), lambda config, n=count: config["seed"] < n, busy=True)
+        numbers = STUDY.numbers(results, "laptop")
+        titles = [panel.title for panel in STUDY.chart(numbers).panels]
+        assert ("training, s" in titles) == (count < 3)
+        assert (STUDY.table(numbers)[0]["seconds"] == "-") == (count == 3)
+
+
 def test_times_of_two_machines_are_not_compared():
     there = lambda config: config["regularizer"]["name"] == "r2" and config["seed"] > 0
     results = noted(results_of(), there, machine="another machine")
