@@ -105,7 +105,17 @@ def diffeqsolve(
     if regularizer is not None:
         regularizer = combine(terms, regularizer)
         _check_regularized(problem, quadrature)
-    return _solve(problem, regularizer, quadrature, key)
+    try:
+        return _solve(problem, regularizer, quadrature, key)
+    except TypeError as error:
+        # JAX names neither the adjoint nor a way out. Inside of `jax.jit` it fails after this.
+        if "to a custom_vjp function" in str(error):
+            error.add_note(
+                f"`adjoint={type(problem.adjoint).__name__}()` has reverse mode only. Use "
+                "`adjoint=diffrax.ForwardMode()` for `jax.jvp` and `jax.jacfwd`, or "
+                "`adjoint=diffrax.DirectAdjoint()` for both modes."
+            )
+        raise
 
 
 @eqx.filter_jit

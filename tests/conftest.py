@@ -22,8 +22,10 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
     " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
 )
-# Each operation of a program would carry the whole stack of whoever wrote it.
+# Each operation of a program would carry the whole stack of whoever wrote it. JAX also shortens the
+# stack of each exception, and equinox catches many.
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "1")
+os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")
 
 import hypothesis
 import jax

@@ -4,6 +4,7 @@ import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import optimistix as optx
 
@@ -12,6 +13,7 @@ MATRIX = jnp.array([[0.3, -2.0], [1.9, 0.2]])
 PUSH = jnp.array([0.5, -0.2])
 Y0 = {"a": jnp.array([1.0, 0.4]), "b": jnp.array(0.3)}
 TIMES = jnp.linspace(0.2, 2.2, 5)
+REFERENCE = dfx.RecursiveCheckpointAdjoint()
 # The first step is far too large, so that some are rejected.
 CONTROL = dfx.PIDController(rtol=1e-5, atol=1e-5)
 DT0 = 1.5
@@ -44,10 +46,9 @@ class Field(eqx.Module):
         return {"a": turn, "b": -y["b"] * jnp.sum(y["a"] ** 2)}
 
 
-def loss(inputs, adjoint, *, solver, saveat, control=CONTROL, event=None, max_steps=256):
-    """A smooth function of all outputs of a solve."""
+def solve(inputs, adjoint, *, solver, saveat, control=CONTROL, event=None, max_steps=256):
     y0, matrix, push, t0, t1 = inputs
-    solution = dfx.diffeqsolve(
+    return dfx.diffeqsolve(
         dfx.ODETerm(Field(push)),
         solver,
         t0,
@@ -61,6 +62,11 @@ def loss(inputs, adjoint, *, solver, saveat, control=CONTROL, event=None, max_st
         event=event,
         max_steps=max_steps,
     )
+
+
+def loss(inputs, adjoint, *, saveat, **options):
+    """A smooth function of all outputs of a solve."""
+    solution = solve(inputs, adjoint, saveat=saveat, **options)
     finite = [jnp.where(jnp.isfinite(x), x, 0.1) for x in jax.tree.leaves(solution.ys)]
     total = sum(jnp.sum(jnp.tanh(x) ** 2) for x in finite)
     if saveat.dense:
@@ -82,6 +88,29 @@ def gradient(adjoint, *, inputs=INPUTS, with_times=False, in_axes=None, **option
         axes = (in_axes, ()) if with_times else (in_axes[:3], in_axes[3:])
         run = jax.vmap(run, in_axes=axes)
     return jax.jit(run)(differentiated, others)
+
+
+def check_replayed(found, *, inputs=INPUTS, control=CONTROL, event=None, **options):
+    """Compare a gradient with central differences of a solve that repeats the accepted steps."""
+    # An event ends a solve in one of the steps that it would have made anyway.
+    steps = {**options, "saveat": dfx.SaveAt(t0=True, steps=True), "max_steps": 2048}
+    times = solve(inputs, REFERENCE, control=control, **steps).ts
+    replay = dfx.StepTo(times[jnp.isfinite(times)])
+    leaves, structure = jax.tree.flatten(inputs[:3])
+    keys = jr.split(jr.key(0), len(leaves))
+    direction = [jr.normal(key, x.shape) for key, x in zip(keys, leaves, strict=True)]
+
+    @jax.jit
+    def value(size):
+        moved = [x + size * d for x, d in zip(leaves, direction, strict=True)]
+        moved = (*jax.tree.unflatten(structure, moved), *inputs[3:])
+        return loss(moved, REFERENCE, control=replay, event=event, **options)
+
+    size = 1e-5
+    expected = (value(size) - value(-size)) / (2 * size)
+    _, slopes = found
+    slope = sum(jnp.sum(g * d) for g, d in zip(jax.tree.leaves(slopes), direction, strict=True))
+    np.testing.assert_allclose(slope, expected, rtol=1e-7)
 
 
 def check_equal(found, expected, rtol=1e-10):

@@ -4,23 +4,25 @@ import diffrax as dfx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optimistix as optx
 import pytest
 
 import taynode as tn
 from tests.adjoint.problems import (
     check_equal,
+    check_replayed,
     CONTROL,
     CROSSING,
     everything,
     gradient,
     MATRIX,
     PUSH,
+    REFERENCE,
     STOPPING,
     Y0,
 )
 
 
-REFERENCE = dfx.RecursiveCheckpointAdjoint()
 # Samples with steps of their own. The last one goes backward in time.
 SAMPLES = (
     jax.tree.map(lambda y: jnp.stack([y, 8 * y, 0.1 * y]), Y0),
@@ -44,6 +46,7 @@ def test_all_outputs():
     options = {"solver": dfx.Dopri5(), "saveat": everything()}
     found = gradient(tn.AcceptedStepAdjoint(), **options)
     check_equal(found, gradient(REFERENCE, **options))
+    check_replayed(found, **options)
 
 
 # Four states are fewer than steps, so that some steps are made a third time.
@@ -178,6 +181,16 @@ def test_unsafe_brownian_motion_is_refused():
         )
 
 
+def test_forward_mode_is_answered_with_the_adjoint_to_take():
+    def end(y0):
+        term = dfx.ODETerm(lambda t, y, args: -y)
+        return tn.diffeqsolve(term, dfx.Euler(), 0.0, 1.0, 0.5, y0).ys
+
+    with pytest.raises(TypeError) as error:
+        jax.jvp(end, (jnp.array(1.0),), (jnp.array(1.0),))
+    assert "`adjoint=diffrax.ForwardMode()`" in "".join(error.value.__notes__)
+
+
 SOLVERS = {
     "Euler": dfx.Euler(),
     "Heun": dfx.Heun(),
@@ -186,7 +199,8 @@ SOLVERS = {
     "HalfSolver": dfx.HalfSolver(dfx.Bosh3()),
     "CashKarp": tn.solvers.CashKarp(),
     "RK4": tn.solvers.RK4(),
-    "Kvaerno3": dfx.Kvaerno3(),
+    # Replayed steps have no tolerance of their own.
+    "Kvaerno3": dfx.Kvaerno3(root_finder=dfx.VeryChord(1e-8, 1e-8, norm=optx.max_norm)),
 }
 
 
@@ -198,8 +212,23 @@ def test_product(name, event):
     control = dfx.StepTo(jnp.linspace(0.1, 2.3, 30)) if fixed else CONTROL
     saveat = everything() if event is None else dfx.SaveAt(t1=True, steps=2)
     options = {"solver": SOLVERS[name], "saveat": saveat, "event": event, "control": control}
+    # Heun takes more than 256.
+    options |= {"max_steps": 2048}
     found = gradient(tn.AcceptedStepAdjoint(), **options)
     check_equal(found, gradient(REFERENCE, **options))
+    check_replayed(found, **options)
+
+
+@pytest.mark.slow
+def test_backward_in_time_and_every_sample_of_a_batch():
+    """Against central differences of a solve that repeats the accepted steps."""
+    options = {"solver": dfx.Tsit5(), "saveat": dfx.SaveAt(t1=True)}
+    found = gradient(tn.AcceptedStepAdjoint(), inputs=SAMPLES, in_axes=AXES, **options)
+    for i in range(3):
+        of_one = jax.tree.map(lambda x, i=i: x[i], found)
+        y0, matrix, push, *times = SAMPLES
+        y0, times = jax.tree.map(lambda x, i=i: x[i], (y0, times))
+        check_replayed(of_one, inputs=(y0, matrix, push, *times), **options)
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ ADJOINTS = {
 
 
 # The docstring of `Sampled` forbade it, and there was no way to have arguments per row.
-@pytest.mark.parametrize("name", ADJOINTS)
+@pytest.mark.parametrize("name", ["direct", pytest.param("backsolve", marks=pytest.mark.slow)])
 def test_conditional_field_is_that_of_each_row_alone(name):
     options = FIXED | ADJOINTS[name]
 

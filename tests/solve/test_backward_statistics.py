@@ -49,7 +49,7 @@ SETTINGS = {
 }
 
 
-LONG = ("Adams", "segments", "fixed", "rejected at first")
+LONG = ("Adams", "segments", "fixed", "rejected at first", "not FSAL")
 
 
 @pytest.mark.parametrize(

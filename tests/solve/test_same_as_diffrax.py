@@ -270,7 +270,7 @@ def test_backward_solve_takes_the_steps_of_the_plain_adjoint():
     field = WithSpare(used.weight, used.bias, jnp.ones(1000))
     steps = dfx.ClipStepSizeController(pid(1e-3), step_ts=jnp.array([0.31, 0.77]))
     options = dict(controller=steps, field=field, span=(1.0, 0.0))
-    check_backward_steps(["augmented", "backward"], **options)
+    check_backward_steps(["backward"], **options)
 
 
 @pytest.mark.slow
