@@ -1,17 +1,14 @@
 """A while loop whose reverse pass visits accepted steps only."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.lax as lax
 import jax.tree_util as jtu
 
+from .batches import Loop, loop_p
 from .names import FIRST_SLOPE
-from .plan import make_plan, Marks, Roles
-from .program import Program
-from .pull_back import pull_back
-from .record import record
+from .plan import make_plan, Roles
 from .traced_loop import trace_loop
 
 
@@ -40,29 +37,7 @@ def accepted_step_loop(
         control=jtu.tree_leaves((state.tprev, state.tnext, state.controller_state)),
     )
     plan_for = lambda marks: make_plan(loop.body, roles, marks, max_steps, capacity)
-    run = _differentiable(loop.body.without(FIRST_SLOPE), loop.cond, plan_for)
-    return loop.run(run)
-
-
-def _differentiable(body: Program, cond: Program, plan_for: Callable) -> Any:
-    def condition(cond_closed):
-        return lambda leaves: cond(*cond_closed, *leaves)[0]
-
-    @jax.custom_vjp
-    def run(leaves, closed, cond_closed):
-        return lax.while_loop(condition(cond_closed), lambda x: body(*closed, *x), leaves)
-
-    def forward(leaves, closed, cond_closed):
-        marks = Marks(*(tuple(x.perturbed for x in xs) for xs in (leaves, closed)))
-        leaves, closed, cond_closed = (
-            [x.value for x in xs] for xs in (leaves, closed, cond_closed)
-        )
-        last, recorded = record(plan_for(marks), condition(cond_closed), leaves, closed)
-        return last, (marks, recorded, closed)
-
-    def backward(residuals, cotangents):
-        marks, recorded, closed = residuals
-        return (*pull_back(plan_for(marks), recorded, closed, cotangents), None)
-
-    run.defvjp(forward, backward, symbolic_zeros=True)
-    return run
+    body = loop.body.without(FIRST_SLOPE)
+    sizes = len(loop.leaves), len(loop.closed), len(loop.cond_closed)
+    in_batches = Loop(body, loop.cond, plan_for, sizes)
+    return loop.run(lambda *inputs: loop_p.bind(*itertools.chain(*inputs), loop=in_batches))

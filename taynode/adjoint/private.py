@@ -1,6 +1,7 @@
-"""All private names of diffrax and equinox that the adjoint uses.
+"""All private names of diffrax, equinox and JAX that the adjoint uses.
 
-Checked with diffrax 0.7.2 and equinox 0.13. `tests/adjoint/test_private.py` fails if they change.
+Checked with diffrax 0.7.2, equinox 0.13 and jax 0.10. `tests/adjoint/test_private.py` fails if they
+change.
 """
 
 from diffrax._heuristics import is_unsafe_sde as is_unsafe_sde
@@ -9,6 +10,7 @@ from equinox.internal._loop.common import (
     common_rewrite as common_rewrite,
     fixed_asarray as fixed_asarray,
 )
+from jax._src.core import unmapped_aval as unmapped_aval
 
 
 # The operand of primitives of equinox that their derivative does not depend on: the former state of

@@ -1,6 +1,6 @@
 """The reverse pass of a loop: the vjp of each stored step, from the last to the first."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox.internal as eqxi
@@ -8,11 +8,13 @@ import jax
 import jax.lax as lax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Int
 
 from .manual_axes import varying, varying_axes
 from .plan import Plan
+from .program import Program
 from .record import Entry, Record
 from .stack import Stack
 
@@ -21,9 +23,18 @@ Cotangents = list[Array | None]
 
 
 def pull_back(
-    plan: Plan, record: Record, closed: Sequence[Array], cotangents: Sequence[Any]
+    plan: Plan,
+    record: Record,
+    closed: Sequence[Array],
+    cotangents: Sequence[Any],
+    *,
+    num_batches: int = 0,
 ) -> tuple[Cotangents, Cotangents]:
-    """Compute the cotangents of the first state and of the values that the body closes over."""
+    """Compute the cotangents of the first state and of the values that the body closes over.
+
+    The caller applies `jax.vmap` as many times as there are batches. The cotangents of values that
+    are not batched are sums over the batch.
+    """
     leaf_marks, closed_marks = _relevant(plan, cotangents)
     buffers = [i for i in plan.roles.buffers if leaf_marks[i]]
     carried = [i for i, mark in enumerate(leaf_marks) if mark and i not in buffers]
@@ -33,18 +44,7 @@ def pull_back(
     # Each step writes to other places of a buffer, so its cotangent is the same for all steps.
     of_buffers = [cotangents[i] for i in buffers]
 
-    def vjp_of_step(entry: Entry, of_state: list[Array]) -> tuple[list[Array], list[Array]]:
-        axes = varying_axes(entry)
-        before = _state(plan, entry)
-        known = varying(plan.known(entry.end), axes)
-
-        def differentiable(states, values):
-            leaves = _with(before, carried, states)
-            return step(*_with(closed, wanted, values), *leaves, *known)
-
-        states, values = [before[i] for i in carried], [closed[i] for i in wanted]
-        _, vjp = jax.vjp(differentiable, states, values)
-        return vjp(varying([*of_state, *of_buffers], axes))
+    vjp_of_step = _vjp_of_step(plan, step, carried, wanted, num_batches)
 
     def body(carry):
         number, stack, of_state, of_values = carry
@@ -54,7 +54,7 @@ def pull_back(
             stack = stack.pop()
         else:
             entry = record.stack.read(number - 1)
-        of_state, more = vjp_of_step(entry, of_state)
+        of_state, more = vjp_of_step(entry, [*of_state, *of_buffers], list(closed))
         return number - 1, stack, of_state, jtu.tree_map(jnp.add, of_values, more)
 
     axes = varying_axes(record.stack.slots)
@@ -68,6 +68,54 @@ def pull_back(
     nothing = [None] * len(plan.perturbed)
     of_leaves = _with(_with(nothing, carried, of_state), buffers, of_buffers)
     return of_leaves, _with([None] * len(closed), wanted, of_values)
+
+
+def _vjp_of_step(
+    plan: Plan,
+    step: Program,
+    carried: Sequence[int],
+    wanted: Sequence[int],
+    num_batches: int,
+    batches: tuple[tuple[bool, ...], ...] = (),
+) -> Callable[[Entry, list[Array], list[Array]], tuple[list[Array], list[Array]]]:
+    """A function that takes the cotangents after a step to those before it.
+
+    In each of the batches, the entry and the cotangents are batched, and some of the values that
+    the step closes over are.
+    """
+
+    def mapped(function: Callable, *batched_too: int) -> Callable:
+        for batched in batches:
+            axes = [0 if b else None for b in batched]
+            function = jax.vmap(function, (0, *batched_too, axes))
+        return function
+
+    def vjp_of_step(entry, cotangents, closed):
+        def make(entry, states, closed):
+            known = varying(plan.known(entry.end), varying_axes(entry))
+            return step(*closed, *_with(_state(plan, entry), carried, states), *known)
+
+        def differentiable(states, values):
+            return mapped(make, 0)(entry, states, _with(closed, wanted, values))
+
+        before = mapped(lambda entry, closed: _state(plan, entry))(entry, closed)
+        _, vjp = jax.vjp(differentiable, [before[i] for i in carried], [closed[i] for i in wanted])
+        return vjp(varying(cotangents, varying_axes(entry)))
+
+    if len(batches) == num_batches:
+        return vjp_of_step
+    in_batch = custom_vmap(vjp_of_step)
+
+    @in_batch.def_vmap
+    def _(axis_size, in_batched, entry, cotangents, closed):
+        spread = lambda x, batched: x if batched else jnp.broadcast_to(x, (axis_size, *x.shape))
+        entry, cotangents = jtu.tree_map(spread, (entry, cotangents), tuple(in_batched[:2]))
+        batched = tuple(in_batched[2])
+        function = _vjp_of_step(plan, step, carried, wanted, num_batches, (*batches, batched))
+        of_state, of_values = function(entry, cotangents, closed)
+        return (of_state, of_values), ([True] * len(of_state), [batched[i] for i in wanted])
+
+    return in_batch
 
 
 def _relevant(plan: Plan, cotangents: Sequence[Any]) -> tuple[list[bool], list[bool]]:

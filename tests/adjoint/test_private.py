@@ -1,4 +1,4 @@
-"""The private names of diffrax and equinox that the adjoint uses are what they were."""
+"""The private names of diffrax, equinox and JAX that the adjoint uses are what they were."""
 
 import importlib
 import inspect
@@ -6,13 +6,14 @@ import inspect
 import pytest
 
 
-ADVICE = "`taynode/adjoint/private.py` has to be adapted to this version of diffrax or equinox."
+ADVICE = "`taynode/adjoint/private.py` has to be adapted to this version of its libraries."
 SIGNATURES = {
     "diffrax._integrate:loop": "solver stepsize_controller event saveat t0 t1 dt0 max_steps terms "
     "args init_state inner_while_loop outer_while_loop progress_meter",
     "diffrax._heuristics:is_unsafe_sde": "terms",
     "equinox.internal._loop.common:common_rewrite": "cond_fun body_fun init_val max_steps buffers "
     "makes_false_steps",
+    "jax._src.core:unmapped_aval": "size axis aval explicit_mesh_axis",
     "equinox.internal._loop.common:_select_if_vmap_impl": "pred x y",
     "equinox.internal._loop.common:_maybe_set_impl": "pred xs x i_dynamic_leaves i_static "
     "i_treedef kwargs makes_false_steps",
