@@ -149,8 +149,8 @@ class AbstractControlled(AbstractWeight[ControlState]):
         state = state._replace(window=window, spread=state.spread.add(loss))
         error = jnp.clip(self.error(window), -LARGEST_ERROR, LARGEST_ERROR)
         is_ready = window.is_due & jnp.isfinite(error)
-        adjusted = _adjust(state, error)
-        return jax.tree.map(lambda new, old: jnp.where(is_ready, new, old), adjusted, state)
+        # Most steps adjust nothing, and small operations take time, too.
+        return jax.lax.cond(is_ready, _adjust, lambda state, _: state, state, error)
 
 
 def _adjust(state: ControlState, error: Float[Array, ""]) -> ControlState:
