@@ -13,7 +13,7 @@ import sys
 
 
 README = pathlib.Path(__file__).with_name("README.md")
-PARTS = ("taylor", "solve", "reverse", "snippet", "flows", "latent", "loop", "peers")
+PARTS = ("taylor", "solve", "reverse", "training", "snippet", "flows", "latent", "loop", "peers")
 
 
 def measure(part: str, num_cores: int) -> str:

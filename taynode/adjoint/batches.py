@@ -16,6 +16,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
+from .manual_axes import varying_axes
 from .plan import Marks, Plan
 from .private import unmapped_aval
 from .program import Program
@@ -104,6 +105,12 @@ def _differentiable(loop: Loop) -> Any:
     def forward(leaves, closed, cond_closed):
         marks = Marks(*(tuple(x.perturbed for x in xs) for xs in (leaves, closed)))
         inputs = [[x.value for x in xs] for xs in (leaves, closed, cond_closed)]
+        axes = set(varying_axes(inputs[0]))
+        if any(x.perturbed and axes - {*varying_axes(x.value)} for x in closed):
+            raise ValueError(
+                "Inside of `jax.shard_map`, `AcceptedStepAdjoint` has no gradient in arrays that a "
+                "vector field closes over. Pass them through `args`, or keep them in the terms."
+            )
         plan = loop.plan_for(marks)
 
         def plain(leaves, closed, cond_closed):

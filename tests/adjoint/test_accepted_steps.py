@@ -134,34 +134,48 @@ def test_evaluations_are_counted():
     assert int(count) <= 6 * num_steps + 6 * num_accepted + 1
 
 
-def test_inside_shard_map():
+def sharded(function):
+    """A function of rows and of what they share, on a mesh of one device."""
     mesh = jax.make_mesh((1,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.sharding.PartitionSpec
-    y0 = jnp.arange(6.0).reshape(3, 2) / 6
-
-    def end(y0, matrix):
-        return dfx.diffeqsolve(
-            dfx.ODETerm(lambda t, y, m: jnp.tanh(y @ m)),
-            dfx.Dopri5(),
-            0.0,
-            1.0,
-            0.1,
-            y0,
-            matrix,
-            saveat=dfx.SaveAt(ts=jnp.array([0.3, 1.0])),
-            stepsize_controller=CONTROL,
-            adjoint=tn.AcceptedStepAdjoint(),
-            throw=False,
-        ).ys
-
-    sharded = jax.shard_map(
-        end, mesh=mesh, in_specs=(spec("batch"), spec()), out_specs=spec(None, "batch")
+    return jax.shard_map(
+        function, mesh=mesh, in_specs=(spec("batch"), spec()), out_specs=spec("batch")
     )
+
+
+def ends(y0, matrix, *, closes_over=False):
+    field = lambda t, y, m: jnp.tanh(y @ (matrix if closes_over else m))
+    return dfx.diffeqsolve(
+        dfx.ODETerm(field),
+        dfx.Dopri5(),
+        0.0,
+        1.0,
+        0.1,
+        y0,
+        None if closes_over else matrix,
+        stepsize_controller=CONTROL,
+        adjoint=tn.AcceptedStepAdjoint(),
+        throw=False,
+    ).ys[0]
+
+
+ROWS = jnp.arange(6.0).reshape(3, 2) / 6
+
+
+@pytest.mark.parametrize("per_sample", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_inside_shard_map(per_sample):
+    solve = jax.vmap(ends, in_axes=(0, None)) if per_sample else ends
     found, expected = (
-        jax.jit(jax.grad(lambda m, run=run: jnp.sum(run(y0, m) ** 2)))(MATRIX)
-        for run in (sharded, end)
+        jax.jit(jax.grad(lambda m, run=run: jnp.sum(run(ROWS, m) ** 2)))(MATRIX)
+        for run in (sharded(solve), solve)
     )
     check_equal(found, expected)
+
+
+def test_arrays_that_a_field_closes_over_inside_shard_map_are_refused():
+    run = sharded(lambda y0, matrix: ends(y0, matrix, closes_over=True))
+    with pytest.raises(ValueError, match=r"Pass them through `args`"):
+        jax.grad(lambda m: jnp.sum(run(ROWS, m)))(MATRIX)
 
 
 @pytest.mark.parametrize("number", [0, -3, True])
