@@ -16,6 +16,7 @@ from .budget_claims import (
 )
 from .r2_sweep import LOOSE, TIGHT
 from .study import Claim, Numbers
+from .table3_mnist import MnistTable
 from .tables import AbstractTable, COLUMNS
 
 
@@ -72,9 +73,13 @@ class AbstractBudgets(AbstractTable):
         """The column of evaluations."""
         return f"NFE {self.evaluation.name}"
 
+    def settings(self, scale: str) -> TrainConfig:
+        """The settings of the task."""
+        return defaults_of(self.task, scale)
+
     def defaults(self, scale: str) -> TrainConfig:
         """The settings of the task, with the evaluation that budgets are counted for."""
-        defaults = defaults_of(self.task, scale)
+        defaults = self.settings(scale)
         solve = self.evaluation.solve
         tolerances = {"rtol": solve.rtol, "atol": solve.atol}
         evaluation: SolveConfig = dataclasses.replace(defaults.evaluation, **tolerances)
@@ -85,7 +90,7 @@ class AbstractBudgets(AbstractTable):
         jobs = super().jobs(scale, seeds)
         if scale != "smoke":
             return jobs
-        loose = defaults_of(self.task, scale).evaluation
+        loose = self.settings(scale).evaluation
         return [Job(dataclasses.replace(job.config, evaluation=loose)) for job in jobs]
 
     def claims(self, numbers: Numbers) -> list[Claim]:
@@ -144,6 +149,10 @@ class MnistBudgets(AbstractBudgets):
     need = 66.0
     weights: ClassVar = {"r2": (3e-5, 3e-4, 3e-3, 3e-2), "r3": (3e-6, 3e-5, 3e-4, 3e-3)}
     steps = 4
+
+    def settings(self, scale: str) -> TrainConfig:
+        """Those of Table 3, whose unregularized models have the evaluations of `need`."""
+        return MnistTable().defaults(scale)
 
 
 class MinibooneBudgets(AbstractBudgets):

@@ -269,3 +269,12 @@ def test_data_that_is_not_all_the_same_is_told():
     assert remarks_on_data(results) == expected
     assert remarks_on_data(results[:1]) == ["partial"]
     assert remarks_on_data([{**results[0], "environment": {}}]) == ["partial"]
+
+
+# Those of budgets had all of its images, also at larger scales, and took minutes.
+def test_runs_on_mnist_have_a_part_of_its_images():
+    for scale, most in (("smoke", 2000), ("laptop", 10_000)):
+        jobs = [job for name in STUDIES for job in find_study(name).jobs(scale, [0])]
+        found = [job.config.train_samples for job in jobs if job.config.task == "mnist"]
+        assert found
+        assert all(number is not None and number <= most for number in found)
