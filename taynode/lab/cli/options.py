@@ -1,6 +1,7 @@
 """Options of commands, made from the configuration's own classes."""
 
 import dataclasses
+import inspect
 import re
 import tomllib
 import types
@@ -16,7 +17,7 @@ from ..files import Json
 
 def _optional(kind: type) -> Any:
     """A class with the fields of a configuration, in which every field may be left out."""
-    hints, helps = typing.get_type_hints(kind), _descriptions(kind)
+    hints, helps = typing.get_type_hints(kind), descriptions(kind)
     fields = []
     for field in dataclasses.fields(kind):
         # The task and its scale choose the defaults of all other settings.
@@ -28,7 +29,7 @@ def _optional(kind: type) -> Any:
             fields.append((field.name, inner, dataclasses.field(default_factory=inner)))
         else:
             optional = hint if isinstance(hint, types.UnionType) else hint | None
-            described = Annotated[optional, Parameter(help=helps[field.name])]
+            described = Annotated[optional, Parameter(help=helps.get(field.name))]
             fields.append((field.name, described, dataclasses.field(default=None)))
     made = dataclasses.make_dataclass(f"{kind.__name__}Options", fields, frozen=True)
     # By default it is `types`, and cyclopts does not look into classes of built-in modules.
@@ -36,9 +37,11 @@ def _optional(kind: type) -> Any:
     return made
 
 
-def _descriptions(kind: type) -> dict[str, str]:
+def descriptions(kind: type) -> dict[str, str]:
     """The description of each field, from the list in the docstring of a configuration."""
-    entries = re.findall(r"- `(\w+)`: (.*?)(?=\n    - |\Z)", kind.__doc__ or "", re.DOTALL)
+    # Python 3.13 removes the indentation by itself, and with `-OO` there is no docstring.
+    text = inspect.cleandoc(kind.__doc__ or "")
+    entries = re.findall(r"- `(\w+)`: (.*?)(?=\n- |\Z)", text, re.DOTALL)
     sentences = {name: " ".join(text.split()) for name, text in entries}
     return {name: text[0].upper() + text[1:] for name, text in sentences.items()}
 

@@ -1,5 +1,7 @@
 """The command line as a user meets it: what it prints, and how it exits."""
 
+import dataclasses
+import inspect
 import json
 import shutil
 import subprocess
@@ -10,7 +12,8 @@ import diffrax as dfx
 import pytest
 
 from taynode import lab
-from taynode.lab.cli import display, main
+from taynode.lab.cli import display, main, options
+from taynode.lab.config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
 
 
 TASK = "tiny_task:Tiny"
@@ -71,6 +74,31 @@ def test_help_does_not_wait_for_jax():
     assert done.returncode == 0, done.stderr
     for word in ("--regularizer", "--weight", "--resume", "--json", "verify"):
         assert word in done.stdout
+
+
+# Python 3.13 takes the indentation from docstrings, and no command started there.
+@pytest.mark.parametrize("compiled", [str, inspect.cleandoc])
+def test_settings_are_described_on_every_python(compiled):
+    class Settings:
+        pass
+
+    Settings.__doc__ = compiled("""Settings.
+
+    - `epochs`: how many times
+        all samples are seen.
+    - `seed`: of all that is random.
+    """)
+    expected = {
+        "epochs": "How many times all samples are seen.",
+        "seed": "Of all that is random.",
+    }
+    assert options.descriptions(Settings) == expected
+
+
+def test_every_setting_is_described():
+    for kind in (TrainConfig, SolveConfig, RegularizerConfig, OptimizerConfig):
+        described = options.descriptions(kind)
+        assert all(described.get(field.name) for field in dataclasses.fields(kind))
 
 
 @pytest.mark.parametrize(
