@@ -16,7 +16,7 @@ TASKS = ("digits", "physionet", "miniboone")
 ADJOINTS = {"`diffrax.RecursiveCheckpointAdjoint`": "checkpoint", "`tn.AcceptedStepAdjoint`": ""}
 REGULARIZERS = {"none": RegularizerConfig(), "R_3": RegularizerConfig("r3", 1e-3)}
 # Evaluations rise in the first steps.
-WARM_UP, ROUNDS = 20, 31
+WARM_UP, ROUNDS = 100, 31
 
 
 def training_of(task: str, adjoint: str, regularizer: RegularizerConfig) -> Training:

@@ -56,7 +56,7 @@ hypothesis.settings.load_profile("taynode-ci" if os.environ.get("CI") else "tayn
 
 # Each compiled program takes some of the memory maps that Linux gives to a process, 65,530 of them
 # by default. XLA crashes when there are none left, after some hundreds of tests.
-MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 30_000, 20
+MAPS, MOST_MAPS, EVERY = Path("/proc/self/maps"), 45_000, 20
 _finished = 0
 
 

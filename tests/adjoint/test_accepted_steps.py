@@ -46,11 +46,10 @@ def test_all_outputs():
     options = {"solver": dfx.Dopri5(), "saveat": everything()}
     found = gradient(tn.AcceptedStepAdjoint(), **options)
     check_equal(found, gradient(REFERENCE, **options))
-    check_replayed(found, **options)
 
 
 # Four states are fewer than steps, so that some steps are made a third time.
-@pytest.mark.parametrize("checkpoints", [None, 4])
+@pytest.mark.parametrize("checkpoints", [pytest.param(None, marks=pytest.mark.slow), 4])
 def test_a_batch_of_solves(batch, checkpoints):
     found = gradient(
         tn.AcceptedStepAdjoint(checkpoints),

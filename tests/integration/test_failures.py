@@ -67,11 +67,12 @@ def test_failures_raise_with_the_words_of_diffrax_and_a_likely_cause():
         assert "`tn.diagnose`" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
         pytest.param(AUGMENTED, id="augmented"),
-        pytest.param(dict(regularizer=SPEED, key=KEY), id="sampled", marks=pytest.mark.slow),
+        pytest.param(dict(regularizer=SPEED, key=KEY), id="sampled"),
     ],
 )
 def test_failures_are_returned_sample_by_sample_as_diffrax_returns_them(options):
@@ -190,6 +191,7 @@ def test_limit_on_steps_returns_what_was_reached():
     assert 0 < np.isfinite(sol.ts).sum() < 5
 
 
+@pytest.mark.slow
 def test_failure_with_backsolve_returns_what_was_reached():
     # BUG, fixed: output at the end was looked for in the last place, where it is not if a solve
     # ended before; and one that was added for the penalty was returned instead of the user's.

@@ -90,6 +90,7 @@ def test_hutchinson_is_unbiased(field, shape, noise):
     assert error > 0
 
 
+@pytest.mark.slow
 def test_density_integrates_to_one():
     flow = ContinuousFlow(mlp(), (2,))
     flow = eqx.tree_at(lambda m: m.vector_field.layers[-1].weight, flow, replace_fn=lambda w: 3 * w)
@@ -132,6 +133,7 @@ def regularizers(**options):
     }
 
 
+@pytest.mark.slow
 def test_charge_is_that_of_the_samples_alone():
     flow = ContinuousFlow(mlp(), (2,))
     x = jr.normal(KEY, (3, 2))

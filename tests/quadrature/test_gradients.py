@@ -163,11 +163,12 @@ def test_single_precision():
 # --- under vmap, through closures, for weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "adjoint"),
     [
         ("augmented", dfx.RecursiveCheckpointAdjoint()),
-        pytest.param("backward", dfx.BacksolveAdjoint(), marks=pytest.mark.slow),
+        ("backward", dfx.BacksolveAdjoint()),
     ],
 )
 def test_gradients_per_sample_under_vmap_add_up_to_that_of_the_batch(name, adjoint):
@@ -189,9 +190,10 @@ def test_gradients_per_sample_under_vmap_add_up_to_that_of_the_batch(name, adjoi
     check_gradient(gradient, expected(tn.Augmented(), {})[1], 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [*(pytest.param(x, marks=pytest.mark.slow) for x in ("augmented", "sampled")), "backward"],
+    ["augmented", "sampled", "backward"],
 )
 def test_vector_fields_may_close_over_parameters(name):
     quadrature = ref.QUADRATURES[name]
@@ -217,6 +219,7 @@ def test_vector_fields_may_close_over_parameters(name):
     check_gradient(gradient, expected(quadrature, seen)[1], 1e-6)
 
 
+@pytest.mark.slow
 def test_weights_of_a_regularizer_have_gradients_in_a_backward_solve():
     # z' = a z: the rates are a^2 z^2 and a^2.
     def weighted(kinetic, jacobian):
@@ -275,10 +278,11 @@ def growth(quadrature):
     return penalty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quadrature", "rtol"),
     [
-        pytest.param(tn.Augmented(), 1e-5, marks=pytest.mark.slow),
+        (tn.Augmented(), 1e-5),
         (tn.Sampled(points=256), 0.02),
     ],
 )

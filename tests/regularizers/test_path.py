@@ -40,6 +40,7 @@ def test_the_distance_is_that_of_a_fit_by_numpy():
     close(penalty(exponential, 1, 3, key), expected, 1e-8)
 
 
+@pytest.mark.slow
 def test_it_has_a_gradient():
     value = lambda a: penalty(lambda t, y, args: jnp.sin(a * y), 1, 1, jr.key(0))
     h = 1e-5

@@ -259,6 +259,7 @@ def network_penalties():
     return jax.jit(compute)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.fixed_dictionaries({k: hnp.arrays(float, s, elements=NUMBERS) for k, s in SHAPES.items()}),

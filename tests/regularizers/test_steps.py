@@ -77,6 +77,7 @@ def test_the_stiffness_of_a_linear_equation_is_its_rate():
     close(found.stats["penalty"], 7.0 * 3.0, 1e-9)
 
 
+@pytest.mark.slow
 def test_trial_steps_estimate_the_integral():
     """With many times, the mean is the integral over the path."""
     solution = jax.jit(lambda key: solve(1.3, BOTH, tn.Sampled(points=400), key=key))(jr.key(0))

@@ -98,6 +98,7 @@ def check_steps_and_values(solver, controller, dt0, quadratures, spans):
             assert distance((sol.ts, sol.ys), (plain.ts, plain.ys)) < 1e-12
 
 
+@pytest.mark.slow
 def test_steps_and_values_of_single_precision_are_those_of_diffrax():
     single = jnp.float32
     case = (dfx.Dopri5(), nested(1e-3, single), FORWARD, 2.0)
@@ -186,11 +187,9 @@ def gradient(lib, controller, *, field=None, **options):
     return eqx.filter_grad(lambda p: loss(lib, controller, p, **options))(parameters)
 
 
-# The other one takes twice as long; `test_gradient_product.py` holds it to closed forms.
-@pytest.mark.parametrize(
-    "adjoint",
-    [pytest.param(dfx.RecursiveCheckpointAdjoint(), marks=pytest.mark.slow), dfx.DirectAdjoint()],
-)
+# `test_gradient_product.py` holds them to closed forms.
+@pytest.mark.slow
+@pytest.mark.parametrize("adjoint", [dfx.RecursiveCheckpointAdjoint(), dfx.DirectAdjoint()])
 def test_gradients_without_regularizer_are_those_of_diffrax(adjoint):
     """Also with respect to the times."""
 
@@ -216,6 +215,7 @@ def test_forward_mode_without_regularizer_is_that_of_diffrax():
     assert distance(derivative(tn), derivative(dfx)) < 1e-12
 
 
+@pytest.mark.slow
 def test_implicit_adjoint_without_regularizer_is_that_of_diffrax():
     # BUG, fixed: the output of the controller's state was always asked for, which this adjoint
     # refuses; and so it would the slope that was handed on, since that has a gradient.

@@ -84,7 +84,9 @@ def test_saving_only_dense_output():
     assert sol.stats["penalty"] > 0
 
 
-@pytest.mark.parametrize("quadrature", ["none", "augmented", "sampled"])
+@pytest.mark.parametrize(
+    "quadrature", [pytest.param("none", marks=pytest.mark.slow), "augmented", "sampled"]
+)
 def test_going_on_from_a_state(quadrature):
     """Half a solve with any quadrature, the rest with none; and the rest with another."""
     saveat = dfx.SaveAt(t1=True, solver_state=True, controller_state=True, made_jump=True)
@@ -275,6 +277,7 @@ def test_backsolve_refuses_naming_both_arguments(quadrature, case):
     assert "BacksolveAdjoint" in str(error.value)
 
 
+@pytest.mark.slow
 def test_backsolve_saves_as_in_diffrax():
     """Also if not up to the end; the output times of quadratures are taken out again."""
     saveat = dfx.SaveAt(t0=True, ts=TIMES[1:])

@@ -39,7 +39,10 @@ CHECKPOINTED = gradient_of(rotated, (0, 1, 2))
     [
         CHECKPOINTED,
         gradient_of(lambda *x: rotated(*x, adjoint=dfx.DirectAdjoint()), (0, 1)),
-        gradient_of(lambda *x: rotated(*x, adjoint=dfx.BacksolveAdjoint()), (0, 1)),
+        pytest.param(
+            gradient_of(lambda *x: rotated(*x, adjoint=dfx.BacksolveAdjoint()), (0, 1)),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["RecursiveCheckpointAdjoint", "DirectAdjoint", "BacksolveAdjoint"],
 )

@@ -68,6 +68,7 @@ def test_forward_mode_and_second_derivatives():
     agree(lambda fun: jax.hessian(lambda y: jnp.sum(fun(y))), Y)
 
 
+@pytest.mark.slow
 def test_inside_scan_with_gradient():
     def euler(fun):
         def step(y, _):

@@ -225,6 +225,7 @@ def test_training_into_a_directory_that_cannot_be_made(taynode):
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_advice_names_a_solver(taynode, runs, tmp_path, monkeypatch):
     monkeypatch.setattr("taynode.advice.search.EXPLICIT", (dfx.Bosh3(),))
     plot = tmp_path / "advice.png"

@@ -90,6 +90,7 @@ def test_page_has_every_model(run, eased):
         assert f"taynode evaluate {eased / point['file']} --task tiny_task:Tiny" in page
 
 
+@pytest.mark.slow
 def test_the_same_command_continues(run, eased, tmp_path, capsys, monkeypatch):
     def stop(display, progress):
         # In a refit: Ctrl-C, at the worst moment.

@@ -52,6 +52,7 @@ def told(run, monkeypatch, capsys):
     return call
 
 
+@pytest.mark.slow
 def test_row_tells_sampling_apart(run):
     row = lab.RunDirectory(run).rows()[-1]
     assert row["test_sampling_nfe"] > 0

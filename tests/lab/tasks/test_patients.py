@@ -57,6 +57,7 @@ def in_double_precision(data):
     return data._replace(values=np.asarray(data.values, float))
 
 
+@pytest.mark.slow
 def test_everything_can_be_told_of_patients(folder, monkeypatch):
     # As many as there are, so that all is compiled for one size.
     monkeypatch.setattr("taynode.lab.training.evaluate.EVAL_BATCH", 20)

@@ -66,6 +66,7 @@ def test_a_run_that_is_stopped_and_resumed_has_the_same_weights(finished, tmp_pa
     assert without_times(resumed) == without_times(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_penalties")
 def test_a_loss_is_allowed(tmp_path, monkeypatch):
     """The reference is so large that the weight may rise, and it is recorded."""

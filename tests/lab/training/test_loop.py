@@ -242,14 +242,8 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        pytest.param("per sample, augmented", marks=pytest.mark.slow),
-        pytest.param("grid, rnode, own times", marks=pytest.mark.slow),
-        "backsolve, backward",
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
 def test_ways_of_training(tmp_path, way):
     settings = smoke(epochs=1, num_evaluations=1, **WAYS[way])
     told = []
