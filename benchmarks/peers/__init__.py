@@ -113,4 +113,9 @@ def measure(name: str, problem: Problem, torch: str | None, console: Console) ->
 def sections(console: Console) -> list[str]:
     """All tables."""
     torch = torch_python(console)
-    return [measure(name, problem, torch, console) for name, problem in PROBLEMS.items()]
+    tables = []
+    for name, problem in PROBLEMS.items():
+        tables.append(measure(name, problem, torch, console))
+        # All of them take a quarter of an hour.
+        console.print(tables[-1], markup=False, highlight=False)
+    return tables

@@ -52,6 +52,6 @@ PROBLEMS = {
     ),
     "flow": Problem("Flow 2-64-64-2 with divergence, 250 rows", "flow", (2, 64, 64, 2), 250, 2.0),
     "image": Problem(
-        "Convolutional flow 14 x 14, 32 channels, 25 images", "image", (1, 32, 32, 1), 25, 1.5
+        "Convolutional flow 14 x 14, 16 channels, 10 images", "image", (1, 16, 16, 1), 10, 1.5
     ),
 }
