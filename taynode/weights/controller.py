@@ -150,7 +150,13 @@ class AbstractControlled(AbstractWeight[ControlState]):
         error = jnp.clip(self.error(window), -LARGEST_ERROR, LARGEST_ERROR)
         is_ready = window.is_due & jnp.isfinite(error)
         # Most steps adjust nothing, and small operations take time, too.
-        return jax.lax.cond(is_ready, _adjust, lambda state, _: state, state, error)
+        return jax.lax.cond(is_ready, _adjust, _leave, state, error)
+
+
+# Not a lambda: outside of `jax.jit`, JAX would compile it again in each step.
+def _leave(state: ControlState, error: Float[Array, ""]) -> ControlState:
+    del error
+    return state
 
 
 def _adjust(state: ControlState, error: Float[Array, ""]) -> ControlState:

@@ -200,3 +200,24 @@ def test_plain_gradient_descent_does_not_diverge():
 def test_a_budget_must_be_positive(nfe):
     with pytest.raises(ValueError, match="`nfe` must be a positive number, got"):
         Budget(nfe)
+
+
+# A function made anew in each update was compiled anew in each update.
+def test_updates_outside_of_jit_are_compiled_once():
+    compiled = []
+
+    def listen(name, seconds, **_):
+        if "backend_compile" in name:
+            compiled.append(seconds)
+
+    budget = tn.Budget(nfe=40)
+    state = budget.init()
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        counts = []
+        for _ in range(4):
+            state = budget.update(state, nfe=50.0, loss=1.0, penalty=1.0)
+            counts.append(len(compiled))
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert counts[-1] == counts[-2]
