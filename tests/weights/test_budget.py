@@ -210,7 +210,7 @@ def test_updates_outside_of_jit_are_compiled_once():
         if "backend_compile" in name:
             compiled.append(seconds)
 
-    budget = tn.Budget(nfe=40)
+    budget = Budget(nfe=40)
     state = budget.init()
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
