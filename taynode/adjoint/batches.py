@@ -136,7 +136,8 @@ def _pull_back(
 
     def function(recorded, closed, given):
         every = [given[known.index(i)] if i in known else x for i, x in enumerate(cotangents)]
-        return pull_back(plan, recorded, closed, every, num_batches=len(loop.batches))
+        names = [batch.name for batch in loop.batches]
+        return pull_back(plan, recorded, closed, every, batch_names=names)
 
     flags = [loop.split(batch.batched) for batch in loop.batches]
     for batch, (_, shared, _) in zip(loop.batches, flags, strict=True):

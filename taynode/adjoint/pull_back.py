@@ -28,12 +28,12 @@ def pull_back(
     closed: Sequence[Array],
     cotangents: Sequence[Any],
     *,
-    num_batches: int = 0,
+    batch_names: Sequence[Any] = (),
 ) -> tuple[Cotangents, Cotangents]:
     """Compute the cotangents of the first state and of the values that the body closes over.
 
-    The caller applies `jax.vmap` as many times as there are batches. The cotangents of values that
-    are not batched are sums over the batch.
+    The caller applies `jax.vmap` once for each of `batch_names`, which are names of axes or `None`.
+    The cotangents of values that are not batched are sums over the batch.
     """
     leaf_marks, closed_marks = _relevant(plan, cotangents)
     buffers = [i for i in plan.roles.buffers if leaf_marks[i]]
@@ -44,7 +44,7 @@ def pull_back(
     # Each step writes to other places of a buffer, so its cotangent is the same for all steps.
     of_buffers = [cotangents[i] for i in buffers]
 
-    vjp_of_step = _vjp_of_step(plan, step, carried, wanted, num_batches)
+    vjp_of_step = _vjp_of_step(plan, step, carried, wanted, batch_names)
 
     def body(carry):
         number, stack, of_state, of_values = carry
@@ -75,7 +75,7 @@ def _vjp_of_step(
     step: Program,
     carried: Sequence[int],
     wanted: Sequence[int],
-    num_batches: int,
+    batch_names: Sequence[Any],
     batches: tuple[tuple[bool, ...], ...] = (),
 ) -> Callable[[Entry, list[Array], list[Array]], tuple[list[Array], list[Array]]]:
     """A function that takes the cotangents after a step to those before it.
@@ -85,9 +85,10 @@ def _vjp_of_step(
     """
 
     def mapped(function: Callable, *batched_too: int) -> Callable:
-        for batched in batches:
+        for name, batched in zip(batch_names, batches, strict=False):
             axes = [0 if b else None for b in batched]
-            function = jax.vmap(function, (0, *batched_too, axes))
+            options = {} if name is None else {"axis_name": name}
+            function = jax.vmap(function, (0, *batched_too, axes), **options)
         return function
 
     def vjp_of_step(entry, cotangents, closed):
@@ -102,7 +103,7 @@ def _vjp_of_step(
         _, vjp = jax.vjp(differentiable, [before[i] for i in carried], [closed[i] for i in wanted])
         return vjp(varying(cotangents, varying_axes(entry)))
 
-    if len(batches) == num_batches:
+    if len(batches) == len(batch_names):
         return vjp_of_step
     in_batch = custom_vmap(vjp_of_step)
 
@@ -111,7 +112,7 @@ def _vjp_of_step(
         spread = lambda x, batched: x if batched else jnp.broadcast_to(x, (axis_size, *x.shape))
         entry, cotangents = jtu.tree_map(spread, (entry, cotangents), tuple(in_batched[:2]))
         batched = tuple(in_batched[2])
-        function = _vjp_of_step(plan, step, carried, wanted, num_batches, (*batches, batched))
+        function = _vjp_of_step(plan, step, carried, wanted, batch_names, (*batches, batched))
         of_state, of_values = function(entry, cotangents, closed)
         return (of_state, of_values), ([True] * len(of_state), [batched[i] for i in wanted])
 
