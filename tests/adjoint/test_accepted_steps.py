@@ -62,6 +62,7 @@ def test_a_batch_of_solves(batch, checkpoints):
     check_equal(found, batch)
 
 
+@pytest.mark.slow
 def test_times_and_an_event():
     options = {"solver": dfx.Bosh3(), "saveat": dfx.SaveAt(t1=True, steps=3), "event": CROSSING}
     found = gradient(tn.AcceptedStepAdjoint(), with_times=True, **options)

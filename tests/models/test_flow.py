@@ -73,7 +73,7 @@ def test_exact_divergence_evaluates_the_field_in_one_batch():
     assert count_products(run, z) == 4
 
 
-@pytest.mark.parametrize("noise", ["rademacher", "gaussian"])
+@pytest.mark.parametrize("noise", ["rademacher", pytest.param("gaussian", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("field", "shape"), FIELDS, ids=["perceptron", "convolution"])
 def test_hutchinson_is_unbiased(field, shape, noise):
     z, t = jr.normal(KEY, (1, *shape)), jnp.array(0.4)
@@ -104,6 +104,7 @@ def test_density_integrates_to_one():
     assert abs(density.sum() * (axis[1] - axis[0]) ** 2 - 1) < 1e-3
 
 
+@pytest.mark.slow
 def test_there_and_back():
     flow = ContinuousFlow(mlp(), (2,))
     x = 2 * jr.normal(KEY, (20, 2))

@@ -154,9 +154,9 @@ def test_single_precision_is_as_exact_as_it_can_be(quadrature):
     ("quadrature", "adjoint"),
     [
         ("augmented", "backsolve"),
-        ("sampled", "recursive"),
         ("rows", "direct"),
-        ("rows", "forward"),
+        pytest.param("sampled", "recursive", marks=pytest.mark.slow),
+        pytest.param("rows", "forward", marks=pytest.mark.slow),
         # Its gradients under `vmap` are part of `test_same_as_diffrax.py`.
         pytest.param("backward", "recursive", marks=pytest.mark.slow),
     ],

@@ -174,7 +174,7 @@ POLYNOMIALS = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(x, marks=pytest.mark.slow if x == "RKFehlberg45" else ()) for x in TABLE],
+    [pytest.param(x, marks=() if x in ("Dopri5", "CashKarp") else pytest.mark.slow) for x in TABLE],
 )
 def test_steps_and_evaluations_of_the_table(name):
     solver, expected = TABLE[name]

@@ -261,6 +261,7 @@ class WithSpare(Network):
     spare: jax.Array
 
 
+@pytest.mark.slow
 def test_backward_solve_takes_the_steps_of_the_plain_adjoint():
     # BUG, fixed: the backward solve was given the controller as it was before diffrax turned its
     # times around for a solve from 1 to 0, so it stepped to -0.31 and -0.77.

@@ -85,7 +85,8 @@ def test_saving_only_dense_output():
 
 
 @pytest.mark.parametrize(
-    "quadrature", [pytest.param("none", marks=pytest.mark.slow), "augmented", "sampled"]
+    "quadrature",
+    [pytest.param(name, marks=pytest.mark.slow) for name in ("none", "augmented")] + ["sampled"],
 )
 def test_going_on_from_a_state(quadrature):
     """Half a solve with any quadrature, the rest with none; and the rest with another."""

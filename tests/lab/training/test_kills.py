@@ -103,6 +103,7 @@ def check_kills(start, tmp_path, scale, times):
     assert rows[0] == rows[1]
 
 
+@pytest.mark.slow
 def test_a_kill(start, tmp_path):
     """Resumed in this process, whose programs are not the same to the last bit."""
     killed, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
