@@ -20,9 +20,12 @@ from rich.console import Console
 
 import taynode as tn
 
+from .measure import prepare
+
 
 ROUNDS = 21
 REPEATS = 20
+MOST_STEPS = (16, 64, 256, 1024, 4096, None)
 ADJOINTS = {
     "`diffrax.RecursiveCheckpointAdjoint`": dfx.RecursiveCheckpointAdjoint(),
     "`tn.AcceptedStepAdjoint`": tn.AcceptedStepAdjoint(),
@@ -41,6 +44,7 @@ class Case:
     tolerance: float = 1e-5
     per_sample: bool = False
     num_times: int | None = None
+    t1: float = 1.0
     dtype: Any = jnp.float32
 
     def problem(self) -> tuple[Any, jax.Array]:
@@ -53,9 +57,16 @@ class Case:
         ]
         return parameters, jr.normal(keys[2], (self.batch, self.width), self.dtype)
 
-    def solve(self, adjoint: dfx.AbstractAdjoint, y0: jax.Array, parameters: Any) -> dfx.Solution:
-        """Solve from 0 to 1."""
-        t0, t1, dt0 = (jnp.array(t, self.dtype) for t in (0.0, 1.0, 0.05))
+    def solve(
+        self,
+        adjoint: dfx.AbstractAdjoint,
+        y0: jax.Array,
+        parameters: Any,
+        *,
+        max_steps: int | None = 4096,
+    ) -> dfx.Solution:
+        """Solve from 0 to `t1`."""
+        t0, t1, dt0 = (jnp.array(t, self.dtype) for t in (0.0, self.t1, 0.05))
         ts = None if self.num_times is None else jnp.linspace(t0, t1, self.num_times)
         return dfx.diffeqsolve(
             dfx.ODETerm(field),
@@ -68,6 +79,7 @@ class Case:
             saveat=dfx.SaveAt(t1=True) if ts is None else dfx.SaveAt(ts=ts),
             stepsize_controller=dfx.PIDController(rtol=self.tolerance, atol=self.tolerance),
             adjoint=adjoint,
+            max_steps=max_steps,
         )
 
     def batched(self, function: Callable) -> Callable:
@@ -77,7 +89,9 @@ class Case:
 
 CASES = [
     Case("784-100-784, batch 100", 784, 100, 100, 3.0),
+    Case("784-100-784, batch 100, until t = 8", 784, 100, 100, 3.0, t1=8.0),
     Case("20-50-20, batch 150", 20, 50, 150, 3.0),
+    Case("20-50-20, batch 150, until t = 8", 20, 50, 150, 3.0, t1=8.0),
     Case("20-50-20, batch 150, 49 times", 20, 50, 150, 3.0, num_times=49),
     Case("20-50-20, 100 solves under vmap", 20, 50, 100, 3.0, per_sample=True),
     Case("20-50-20, batch 150, float64 at 1.4e-8", 20, 50, 150, 3.0, 1.4e-8, dtype=jnp.float64),
@@ -146,8 +160,28 @@ def rows(case: Case) -> list[str]:
     ]
 
 
+def memory_rows(case: Case) -> list[str]:
+    """Temporary memory of the compiled gradient. It is known before any step is made."""
+    parameters, y0 = case.problem()
+    lines = []
+    for max_steps in MOST_STEPS:
+        cells = []
+        for adjoint in ADJOINTS.values():
+            if max_steps is None and isinstance(adjoint, dfx.RecursiveCheckpointAdjoint):
+                cells.append("refused")
+                continue
+
+            def loss(p, adjoint=adjoint, max_steps=max_steps):
+                return jnp.mean(case.solve(adjoint, y0, p, max_steps=max_steps).ys ** 2)
+
+            cost = prepare(lambda loss=loss: jax.grad(loss), (parameters,))
+            cells.append(f"{cost.temp_bytes / 1e6:.2f}")
+        lines.append(f"| {case.name} | {max_steps or 'any number'} | {' | '.join(cells)} |")
+    return lines
+
+
 def sections(console: Console) -> list[str]:
-    """The table."""
+    """The tables of times and of memory."""
     jax.config.update("jax_enable_x64", True)
     lines = [
         "| field | NFE | adjoint | gradient | / (NFE x gradient of f) | / diffrax | bound |",
@@ -156,4 +190,11 @@ def sections(console: Console) -> list[str]:
     for case in CASES:
         console.print(case.name)
         lines += rows(case)
-    return ["\n".join(lines)]
+    memory = [
+        f"| field | `max_steps` | {', MB | '.join(ADJOINTS)}, MB |",
+        "|---|---|---|---|",
+    ]
+    for case in (CASES[0], CASES[2]):
+        console.print(f"{case.name}: memory")
+        memory += memory_rows(case)
+    return ["\n".join(lines), "\n".join(memory)]
