@@ -5,6 +5,7 @@ import statistics
 import time
 
 import jax
+import jax.numpy as jnp
 from rich.console import Console
 
 from taynode.lab import find_task
@@ -15,32 +16,43 @@ from taynode.lab.training.running import Training
 TASKS = ("digits", "physionet", "miniboone")
 ADJOINTS = {"`diffrax.RecursiveCheckpointAdjoint`": "checkpoint", "`tn.AcceptedStepAdjoint`": ""}
 REGULARIZERS = {"none": RegularizerConfig(), "R_3": RegularizerConfig("r3", 1e-3)}
-# Evaluations rise in the first steps.
-WARM_UP, ROUNDS = 100, 31
+ROUNDS = 31
+STEPS_AT_A_TIME = 50
 
 
 def training_of(task: str, adjoint: str, regularizer: RegularizerConfig) -> Training:
-    """A training at laptop scale, after some steps."""
+    """A training at laptop scale."""
     found = find_task(task)
     config = dataclasses.replace(found.defaults("laptop"), regularizer=regularizer)
     if adjoint:
         solve = dataclasses.replace(config.training, adjoint=adjoint)
         config = dataclasses.replace(config, training=solve)
-    training = Training(config, found)
-    training.advance(0, WARM_UP)
-    return training
+    return Training(config, found)
 
 
 def rows(task: str) -> list[str]:
-    """The rows of one task. All trainings make their steps in turn."""
+    """The rows of one task, in the middle of training. Steps are made in turn.
+
+    Evaluations rise in training. So there is one training for half of its steps, unregularized,
+    and all rows go on from there.
+    """
     trainings = {
         (regularizer, adjoint): training_of(task, ADJOINTS[adjoint], REGULARIZERS[regularizer])
         for regularizer in REGULARIZERS
         for adjoint in ADJOINTS
     }
+    warm = trainings["none", "`tn.AcceptedStepAdjoint`"]
+    middle = warm.num_steps // 2
+    for step in range(0, middle, STEPS_AT_A_TIME):
+        warm.advance(step, min(STEPS_AT_A_TIME, middle - step))
+    state = warm.state
+    for training in trainings.values():
+        # A step takes the memory of its state.
+        training.state = jax.tree.map(jnp.copy, state)
+        training.advance(middle, 1)
     seconds = {key: [] for key in trainings}
     nfe = {key: [] for key in trainings}
-    for step in range(WARM_UP, WARM_UP + ROUNDS):
+    for step in range(middle + 1, middle + 1 + ROUNDS):
         for key, training in trainings.items():
             start = time.process_time()
             record, _ = training.advance(step, 1)

@@ -96,6 +96,10 @@ REGULARIZERS = Names(
         "rnode": "taynode.regularizers:RNODE",
         "directional": "taynode.regularizers:DirectionalDerivative",
         "nfe": "taynode.regularizers:ExpectedNFE",
+        "curvature": "taynode.regularizers:Curvature",
+        "error": "taynode.regularizers:ErrorEstimate",
+        "stiffness": "taynode.regularizers:Stiffness",
+        "polynomial": "taynode.regularizers:PolynomialDistance",
     },
 )
 QUADRATURES = Names(
@@ -104,8 +108,20 @@ QUADRATURES = Names(
         "sampled": "taynode.quadrature:Sampled",
         "augmented": "taynode.quadrature:Augmented",
         "backward": "taynode.quadrature:Backward",
+        "steps": "taynode.quadrature:AcceptedSteps",
+        "path": "taynode.quadrature:PathPoints",
     },
 )
+# Most regularizers have a rate at each point. Some charge steps of the solver or whole paths.
+OF_RATES = ("sampled", "augmented", "backward")
+OF_STEPS = ("sampled", "steps")
+OF_PATHS = ("path",)
+_QUADRATURES_OF = {"error": OF_STEPS, "stiffness": OF_STEPS, "polynomial": OF_PATHS}
+
+
+def quadratures_of(regularizer: str) -> tuple[str, ...]:
+    """The quadratures with which a regularizer can be used."""
+    return _QUADRATURES_OF.get(regularizer, OF_RATES)
 
 
 def derivative_order(regularizer: str) -> int | None:

@@ -4,7 +4,6 @@ The jaxtyping and beartype hook is installed by an option in `pyproject.toml`, b
 imported.
 """
 
-import functools
 import gc
 import os
 import shutil
@@ -30,7 +29,6 @@ os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")
 
 import hypothesis
 import jax
-from jax._src import traceback_util
 
 from tests.skips import pytest_terminal_summary as pytest_terminal_summary
 
@@ -46,10 +44,6 @@ if not IS_WORKER:
 CACHE = os.environ["JAX_COMPILATION_CACHE_DIR"]
 jax.config.update("jax_compilation_cache_dir", CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-# Each of equinox's checks looks for the first frame of the stack that is not JAX's own. This asks
-# the file system some hundred times for each frame, and pytest's stacks are deep.
-traceback_util.include_filename = functools.cache(traceback_util.include_filename)
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

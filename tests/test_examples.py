@@ -81,6 +81,7 @@ def test_from_diffrax_solves_cheaper_at_the_same_loss(capsys):
     assert cheaper_nfe < 0.75 * nfe
 
 
+@pytest.mark.slow
 def test_own_task_is_trained_by_the_command(tmp_path, monkeypatch, capsys):
     # Where its users are.
     monkeypatch.chdir(EXAMPLES)

@@ -16,6 +16,7 @@ from ..registry import (
     Names,
     one_of,
     QUADRATURES,
+    quadratures_of,
     REGULARIZERS,
     SOLVERS,
     TOLERANCE,
@@ -119,7 +120,8 @@ class RegularizerConfig:
     """Which regularizer is used, and how strongly.
 
     - `name`: the name of the regularizer: none, r1 to r8 (total derivatives), kinetic, jacobian,
-        rnode, directional or nfe (expected evaluations).
+        rnode, directional, nfe (expected evaluations), curvature, error (the error estimate of a
+        step), stiffness or polynomial (the distance of the path from a straight line).
     - `weight`: the factor of the penalty in the loss; for nfe, the price of an evaluation.
     - `budget`: the evaluations of a sample to allow; the weight follows measurements. Evaluations
         are those of `TrainConfig.evaluation`.
@@ -130,8 +132,9 @@ class RegularizerConfig:
     - `schedule`: how the weight changes: constant, warmup (rises from zero) or taper (falls to
         zero).
     - `schedule_fraction`: the fraction of training that the rise or fall takes.
-    - `quadrature`: how the penalty is integrated: sampled, augmented or backward.
-    - `points`: the number of random times of the sampled quadrature.
+    - `quadrature`: how the penalty is integrated: sampled, augmented or backward; steps (accepted
+        steps) for error and stiffness; path (several points) for polynomial.
+    - `points`: the number of random times of the quadratures sampled and path.
     - `per_row`: whether each sample of a joint batch has random times of its own.
     - `kinetic`: the weight of the kinetic energy within rnode.
     - `jacobian`: the weight of the Jacobian's norm within rnode.
@@ -164,6 +167,12 @@ class RegularizerConfig:
         one_of("regularizer", self.name, [NO_REGULARIZER, *REGULARIZERS])
         one_of("schedule", self.schedule, WEIGHT_SCHEDULES)
         QUADRATURES.check(self.quadrature)
+        allowed = quadratures_of(self.name)
+        if self.name != NO_REGULARIZER and self.quadrature not in allowed:
+            raise ConfigError(
+                f"`regularizer` {self.name} cannot be used with the quadrature {self.quadrature}: "
+                f"pass `--quadrature {allowed[-1] if len(allowed) < 3 else allowed[0]}`."
+            )
         positive("points", self.points)
         if self.weight < 0:
             raise ConfigError(f"`weight` must not be negative, got {self.weight!r}.")
@@ -245,6 +254,10 @@ class TrainConfig:
     - `final_samples`: the number of samples of each split in the last evaluation.
     - `optimizer`: how the parameters are updated.
     - `regularizer`: which regularizer is used, and how strongly.
+    - `steer`: how far ends of solves and output times are moved at random in training, as a share
+        of the time from the output before; at most 1/2 for several output times.
+    - `spectral_norm`: the largest spectral norm of a weight matrix of the vector field; larger ones
+        are scaled down after each step.
     """
 
     task: str = "digits"
@@ -262,14 +275,19 @@ class TrainConfig:
     final_samples: int = 10_000
     optimizer: OptimizerConfig = OptimizerConfig()
     regularizer: RegularizerConfig = RegularizerConfig()
+    steer: float = 0.0
+    spectral_norm: float | None = None
 
     def __post_init__(self):
         one_of("scale", self.scale, SCALES)
         one_of("precision", self.precision, PRECISIONS)
         for name in ("epochs", "batch_size", "num_evaluations", "eval_samples", "final_samples"):
             positive(name, getattr(self, name))
-        if self.train_samples is not None:
-            positive("train_samples", self.train_samples)
+        for name in ("train_samples", "spectral_norm"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
+        if not 0 <= self.steer < 1:
+            raise ConfigError(f"`steer` must be at least 0 and less than 1, got {self.steer!r}.")
 
     @property
     def needs_x64(self) -> bool:
@@ -322,18 +340,20 @@ def _coerce(where: str, hint: Any, value: Any) -> Any:
 def fingerprint(config: TrainConfig) -> str:
     """A hash of a configuration.
 
-    Settings at their defaults do not enter it. So a setting that a later version adds does not
-    change the fingerprints of earlier runs.
+    Settings at their defaults do not enter it, see `chosen`.
     """
-    text = json.dumps(_chosen(config), sort_keys=True)
+    text = json.dumps(chosen(config), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _chosen(value: Any) -> Any:
-    """The settings that are not at their defaults, as nested dictionaries."""
+def chosen(value: Any) -> Any:
+    """The settings that are not at their defaults, as nested dictionaries.
+
+    A setting that a later version adds changes nothing.
+    """
     if isinstance(value, tuple | list):
-        return [_chosen(x) for x in value]
+        return [chosen(x) for x in value]
     if not dataclasses.is_dataclass(value):
         return value
     pairs = ((f, getattr(value, f.name)) for f in dataclasses.fields(value))
-    return {f.name: _chosen(x) for f, x in pairs if x != f.default}
+    return {f.name: chosen(x) for f, x in pairs if x != f.default}

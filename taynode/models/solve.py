@@ -3,6 +3,7 @@
 import diffrax as dfx
 import equinox as eqx
 import jax.numpy as jnp
+import jax.random as jr
 import jax.tree_util as jtu
 from jaxtyping import PRNGKeyArray, PyTree
 
@@ -12,6 +13,7 @@ from ..integration.grid import FixedGrid
 from ..quadrature import AbstractQuadrature, Sampled
 from ..regularizers import AbstractRegularizer
 from ..solve import diffeqsolve
+from .steer import random_ends
 
 
 class Solve(eqx.Module):
@@ -27,6 +29,9 @@ class Solve(eqx.Module):
     - `quadrature`: as for `tn.diffeqsolve`. States of models are batches along their first axis, so
         the default draws a random time for each row.
     - `num_steps`: the number of equal steps of a fixed grid, instead of a step-size controller.
+    - `steer`: how far ends of solves and output times are moved at random, as a share of the time
+        from the output before, between 0 and 1/2 for several output times. Calls need a `key`. This
+        is STEER, for training.
     """
 
     solver: dfx.AbstractSolver = dfx.Dopri5()
@@ -37,6 +42,11 @@ class Solve(eqx.Module):
     regularizer: PyTree[AbstractRegularizer] = None
     quadrature: AbstractQuadrature = Sampled(batch_axis=0)
     throw: bool = eqx.field(static=True, default=True)
+    steer: float = eqx.field(static=True, default=0.0)
+
+    def __check_init__(self):
+        if not 0 <= self.steer < 1:
+            raise ValueError(f"`steer` must be at least 0 and less than 1, got {self.steer!r}.")
 
     def __call__(
         self,
@@ -54,6 +64,11 @@ class Solve(eqx.Module):
         dtype = jnp.result_type(*(x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)))
         dtype = jnp.finfo(dtype).dtype  # real, if the state is complex
         t0, t1 = jnp.asarray(t0, dtype), jnp.asarray(t1, dtype)
+        if self.steer:
+            if key is None:
+                raise ValueError("`steer` draws random times, so the solve needs `key=`.")
+            steer_key, key = jr.split(key)
+            t1, saveat = random_ends(t0, t1, saveat, self.steer, key=steer_key)
         controller, max_steps = self.stepsize_controller, self.max_steps
         if self.num_steps is not None:
             controller = FixedGrid(jnp.linspace(t0, t1, self.num_steps + 1))

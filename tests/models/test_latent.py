@@ -191,10 +191,8 @@ def test_what_is_masked_changes_nothing(number, seed):
         np.testing.assert_array_equal(one, two)
 
 
-MOVES = [pytest.param(False, marks=pytest.mark.slow), True]
-
-
-@pytest.mark.parametrize("moves", MOVES)
+@pytest.mark.slow
+@pytest.mark.parametrize("moves", [False, True])
 def test_padding_changes_nothing(moves):
     """Neither between observations, nor before the first or after the last of them."""
     model = small(encoder=RecurrentEncoder(3, 4, moves=moves, key=KEY))
@@ -209,7 +207,8 @@ def test_padding_changes_nothing(moves):
     np.testing.assert_allclose(first, second, rtol=1e-9)
 
 
-@pytest.mark.parametrize("moves", MOVES)
+@pytest.mark.slow
+@pytest.mark.parametrize("moves", [False, True])
 def test_order_within_ties_changes_nothing(moves):
     """Rows of the same time may be in any order, also if they tell of the same channel."""
     model = small(encoder=RecurrentEncoder(3, 4, moves=moves, key=KEY))

@@ -38,7 +38,8 @@ ADJOINTS = {
 
 
 # The docstring of `Sampled` forbade it, and there was no way to have arguments per row.
-@pytest.mark.parametrize("name", ["direct", pytest.param("backsolve", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["direct", "backsolve"])
 def test_conditional_field_is_that_of_each_row_alone(name):
     options = FIXED | ADJOINTS[name]
 
@@ -113,6 +114,7 @@ def test_other_arguments_are_shared():
     close(kinetic(args, field=field), expected, 1e-12)
 
 
+@pytest.mark.slow
 def test_an_event_that_moves_with_an_argument_of_one_row():
     # The first row ends the solve at 0.5 / speed, and all rows are charged until then.
     event = dfx.Event(lambda t, y, args, **_: y[0, 0] - 0.5, optx.Newton(1e-10, 1e-10))

@@ -61,7 +61,11 @@ IN_SOLVES = ("r2", "kinetic", "directional")
 @pytest.mark.parametrize(
     ("quadrature", "larger"),
     [
-        (tn.Augmented(), [(flow, jnp.zeros(3)), (wild, jnp.ones((3, 2)))]),
+        pytest.param(
+            tn.Augmented(),
+            [(flow, jnp.zeros(3)), (wild, jnp.ones((3, 2)))],
+            marks=pytest.mark.slow,
+        ),
         (tn.Sampled(points=2, batch_axis=0), [(flow, jnp.zeros(3))]),
     ],
 )

@@ -49,13 +49,8 @@ SETTINGS = {
 }
 
 
-LONG = ("Adams", "segments", "fixed", "rejected at first", "not FSAL")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(x, marks=pytest.mark.slow if x in LONG else ()) for x in SETTINGS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
 def test_counts_are_those_of_the_gradient(name):
     solver, dt0, options = SETTINGS[name]
     stats = tn.backward_statistics(dfx.ODETerm(field), solver, 0.0, 2.0, dt0, Y0, RATE, **options)

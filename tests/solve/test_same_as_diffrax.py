@@ -49,7 +49,6 @@ FORWARD, BACK = (0.0, 2.0), (2.0, 0.0)
 ALL = list(QUADRATURES)
 CASES = {
     "same-as-last, nested control": (dfx.Dopri5(), nested(), 2.0, ["augmented", "backward"]),
-    "implicit": (dfx.Kvaerno3(), pid(), 2.0, ["augmented"]),
     "constant steps": (dfx.Bosh3(), dfx.ConstantStepSize(), 0.15, ["sampled"]),
 }
 REVISIT = dfx.ClipStepSizeController(pid(1e-5), store_rejected_steps=20)

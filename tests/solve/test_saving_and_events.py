@@ -51,10 +51,8 @@ EVERYTHING = dfx.SaveAt(
 )
 
 
-@pytest.mark.parametrize(
-    "quadrature",
-    ["augmented", *(pytest.param(q, marks=pytest.mark.slow) for q in ("sampled", "backward"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("quadrature", ["augmented", "sampled", "backward"])
 def test_everything_saved_at_once_is_as_in_diffrax(quadrature):
     plain = solve(dfx, saveat=EVERYTHING)
     sol = solve(tn, saveat=EVERYTHING, **options_of(quadrature))
@@ -179,13 +177,10 @@ EVENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "event",
-    [
-        "found by a root finder",
-        pytest.param("found by a root finder, all", marks=pytest.mark.slow),
-        pytest.param("at the end of a step", marks=pytest.mark.slow),
-    ],
+    ["found by a root finder", "found by a root finder, all", "at the end of a step"],
 )
 def test_events_are_those_of_diffrax(event):
     """One is at the end of a step, the other within it; in turn, one of them comes first."""
@@ -200,6 +195,7 @@ def test_events_are_those_of_diffrax(event):
             assert distance((sol.ts, sol.ys), (plain.ts, plain.ys)) < 1e-12
 
 
+@pytest.mark.slow
 def test_steady_state_is_that_of_diffrax():
     """Its tolerances are those of the control, and its vector field the plain one."""
 

@@ -37,7 +37,7 @@ CHECKPOINTED = gradient_of(rotated, (0, 1, 2))
 @pytest.mark.parametrize(
     "gradient",
     [
-        CHECKPOINTED,
+        pytest.param(CHECKPOINTED, marks=pytest.mark.slow),
         gradient_of(lambda *x: rotated(*x, adjoint=dfx.DirectAdjoint()), (0, 1)),
         pytest.param(
             gradient_of(lambda *x: rotated(*x, adjoint=dfx.BacksolveAdjoint()), (0, 1)),
@@ -62,6 +62,7 @@ def test_forward_mode_gradients():
     np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_gradients_of_saved_values():
     """For a nonlinear system, between steps, against differences of SciPy's solutions."""
     field = lambda t, y, rate: jnp.stack([y[1], -rate * jnp.sin(y[0])])
@@ -93,6 +94,7 @@ def test_gradients_at_rest_are_finite():
         np.testing.assert_array_equal(one, expected)
 
 
+@pytest.mark.slow
 def test_gradient_across_a_jump():
     field = lambda t, y, rate: jnp.where(t < 1.0, rate, -2 * rate) * y
 

@@ -114,6 +114,7 @@ def test_each_case_has_its_reference():
     assert CASES.keys() == REFERENCES.keys()
 
 
+@pytest.mark.slow
 def test_each_primitive_with_a_rule_has_a_case():
     of_jax = {x for m in (primitives, lax) for x in vars(m).values() if isinstance(x, Primitive)}
     # It needs a mesh of devices.
@@ -148,16 +149,6 @@ def test_each_public_function_has_a_case_of_its_name(module):
     assert not missing
 
 
-@pytest.fixture(scope="module")
-def no_cache():
-    """No two of the programs are equal, and writing them to the cache takes a tenth of the time."""
-    before = jax.config.jax_persistent_cache_min_compile_time_secs
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", math.inf)
-    yield
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", before)
-
-
-@pytest.mark.usefixtures("no_cache")
 @pytest.mark.parametrize("order", [QUICK_ORDER, pytest.param(ORDER, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("names", list(programs()))
 def test_agrees_with_nested_jvp(names, order, subtests):

@@ -112,7 +112,7 @@ points = st.lists(st.floats(-1.5, 1.5), min_size=3, max_size=3).map(
 )
 
 
-@hypothesis.settings(max_examples=2)
+@hypothesis.settings(max_examples=1)
 @hypothesis.given(st.lists(st.tuples(programs(max_length=4), points), min_size=5, max_size=5))
 def test_short_programs(examples):
     check(examples, order=3)

@@ -63,6 +63,7 @@ def test_reverse_mode():
     agree(gradient, Y, W, 0.3)
 
 
+@pytest.mark.slow
 def test_forward_mode_and_second_derivatives():
     agree(jax.jacfwd, Y)
     agree(lambda fun: jax.hessian(lambda y: jnp.sum(fun(y))), Y)

@@ -65,13 +65,18 @@ def product(**axes) -> Plant:
     return Plant(**fields, **others)
 
 
-@eqx.filter_jit
 def train(weight, plant: Plant, num_steps: int, key=None, *, offset=0.0, spoil=None):
     """Steps of training; the last state, and evaluations, weights and losses at each step.
 
     `spoil(step, nfe, loss)` may change what is measured.
     """
+    # One program for all plants.
+    plant, offset = jax.tree.map(jnp.asarray, (plant, offset))
+    return _train(weight, plant, num_steps, jr.key(0) if key is None else key, offset, spoil)
 
+
+@eqx.filter_jit
+def _train(weight, plant, num_steps, key, offset, spoil):
     def step(carry, inputs):
         state, inertia = carry
         step_number, key = inputs
@@ -98,7 +103,7 @@ def train(weight, plant: Plant, num_steps: int, key=None, *, offset=0.0, spoil=N
         state = weight.update(state, nfe=measured, loss=seen, penalty=left)
         return (state, inertia), (nfe, now, loss)
 
-    keys = jr.split(jr.key(0) if key is None else key, num_steps)
+    keys = jr.split(key, num_steps)
     first = weight.init(), jnp.log(1e-9 * plant.scale)
     (state, _), course = jax.lax.scan(step, first, (jnp.arange(num_steps), keys))
     return state, course

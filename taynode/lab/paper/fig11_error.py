@@ -2,7 +2,7 @@
 
 from .chart import Panel
 from .fig8_weights import AbstractWeights
-from .fronts import Front, REMARK
+from .fronts import REMARK, WeightFront
 from .study import Claim, judged, Numbers
 
 
@@ -22,13 +22,13 @@ class ClassificationError(AbstractWeights):
         marks = [
             mark
             for i, (key, label) in enumerate(names.items())
-            for mark in Front(**numbers["fronts"][key]).marks(label, i + 1)
+            for mark in WeightFront(**numbers["fronts"][key]).marks(label, i + 1)
         ]
         return Panel(marks, x="NFE per test sample", y="increase of the classification error, %")
 
     def claims(self, numbers: Numbers) -> list[Claim]:
         """The error has the same trade-off as the loss."""
-        error, loss = (Front(**numbers["fronts"][f"train_{x}"]) for x in ("error", "loss"))
+        error, loss = (WeightFront(**numbers["fronts"][f"train_{x}"]) for x in ("error", "loss"))
         found = {cut: (error.within(cut), loss.within(cut)) for cut in CUTS}
         words = [f"{cut:.0%}: {a.in_words()} and {b.in_words()}" for cut, (a, b) in found.items()]
         return [

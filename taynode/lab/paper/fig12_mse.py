@@ -7,7 +7,7 @@ from ..sweep.results import Result
 from . import r2_sweep
 from .arms import arms_of, paired
 from .chart import Chart, Panel
-from .fronts import Front, front_of, REMARK, SPLITS
+from .fronts import front_of, REMARK, SPLITS, WeightFront
 from .study import AbstractStudy, Claim, judged, Numbers
 
 
@@ -41,7 +41,7 @@ class MeanSquareError(AbstractStudy):
         marks = [
             mark
             for i, (split, front) in enumerate(numbers["mse"].items())
-            for mark in Front(**front).marks(f"{SPLITS[split]} data", i + 1)
+            for mark in WeightFront(**front).marks(f"{SPLITS[split]} data", i + 1)
         ]
         return Chart(
             [Panel(marks, x="NFE per test patient", y="increase of the mean square error, %")]
@@ -49,7 +49,9 @@ class MeanSquareError(AbstractStudy):
 
     def claims(self, numbers: Numbers) -> list[Claim]:
         """The mean square error has the same trade-off as the loss."""
-        found = {kind: Front(**fronts["train"]).within(EXTRA) for kind, fronts in numbers.items()}
+        found = {
+            kind: WeightFront(**fronts["train"]).within(EXTRA) for kind, fronts in numbers.items()
+        }
         return [
             judged(
                 "The trade-off is much the same for the mean square error as for the loss",

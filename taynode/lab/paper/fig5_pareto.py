@@ -7,7 +7,7 @@ from ..sweep.results import Result
 from . import mnist_sweep, r2_sweep
 from .arms import arms_of
 from .chart import Chart, Line, Panel
-from .fronts import Front, front_of, REMARK, SPLITS
+from .fronts import front_of, REMARK, SPLITS, WeightFront
 from .statistics import mean
 from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import ratio
@@ -55,10 +55,10 @@ class Pareto(AbstractStudy):
         """A panel for each task."""
         panels = []
         for task, fronts in numbers.items():
-            half = mean(Front(**fronts["train"]).nfe[0].values()) / 2
+            half = mean(WeightFront(**fronts["train"]).nfe[0].values()) / 2
             marks = [Line([half, half], [0, 5], "half of the evaluations, 5 %", -1)]
             for i, (split, front) in enumerate(fronts.items()):
-                marks += Front(**front).marks(f"{SPLITS[split]} loss", i + 1)
+                marks += WeightFront(**front).marks(f"{SPLITS[split]} loss", i + 1)
             panels.append(
                 Panel(marks, TITLES[task], "NFE per test sample", "increase of the loss, %")
             )
@@ -69,11 +69,11 @@ class Pareto(AbstractStudy):
         claims = []
         for task, fronts in numbers.items():
             words = [
-                f"{extra:.0%} {SPLITS[split]} loss: {Front(**front).within(extra).in_words()}"
+                f"{extra:.0%} {SPLITS[split]} loss: {WeightFront(**front).within(extra).in_words()}"
                 for split, front in fronts.items()
                 for extra in (0.01, 0.05)
             ]
-            saving = Front(**fronts["train"]).within(0.05)
+            saving = WeightFront(**fronts["train"]).within(0.05)
             claims.append(
                 judged(
                     f"{TITLES[task]}: evaluations can be halved before the loss suffers",

@@ -8,7 +8,7 @@ from ..sweep.results import Result
 from . import mnist_sweep
 from .arms import Arm, arms_of
 from .chart import Chart, Panel
-from .fronts import Front, front_of
+from .fronts import front_of, WeightFront
 from .mnist_sweep import ADAPTIVE_ORDER, SOLVERS
 from .selection import chosen_on_other_seeds
 from .statistics import mean, spread
@@ -64,7 +64,7 @@ class OrderOfRegularization(AbstractStudy):
                     [
                         mark
                         for i, (order, front) in enumerate(panel["fronts"].items())
-                        for mark in Front(**front).marks(f"R_{order}", i + 1, crosses=False)
+                        for mark in WeightFront(**front).marks(f"R_{order}", i + 1, crosses=False)
                     ],
                     title_of(name, panel["evaluation"]),
                     "NFE per test sample",
@@ -107,7 +107,7 @@ class Areas(NamedTuple):
     @classmethod
     def of(cls, panel: Numbers) -> "Areas":
         """The areas up to the largest loss that all orders reach."""
-        fronts = {order: Front(**front) for order, front in panel["fronts"].items()}
+        fronts = {order: WeightFront(**front) for order, front in panel["fronts"].items()}
         reach = min(0.5, max(0.01, min(front.reach() for front in fronts.values())))
         fewest = min(x for front in fronts.values() for nfe in front.nfe for x in nfe.values())
         return cls(

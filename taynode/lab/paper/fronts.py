@@ -20,7 +20,7 @@ SPLITS = {"train": "training", "test": "test"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Front:
+class WeightFront:
     """Evaluations and losses of all weights, the unregularized runs first.
 
     - `weights`: in increasing order, 0 for none.
@@ -147,7 +147,7 @@ def front_of(
         return {str(seed): value for seed, value in values.items()}
 
     return dataclasses.asdict(
-        Front(
+        WeightFront(
             [arm.weight for arm in arms],
             [by_word(arm.values("test_nfe", evaluation)) for arm in arms],
             [by_word(arm.values(loss)) for arm in arms],

@@ -142,6 +142,11 @@ STUDIES = {
     "easing-mnist": "taynode.lab.paper.easing:MnistEasing",
     "easing-miniboone": "taynode.lab.paper.easing:MinibooneEasing",
     "easing-physionet": "taynode.lab.paper.easing:PhysionetEasing",
+    "rivals-digits": "taynode.lab.paper.rivals:DigitsRivals",
+    "rivals-two-moons": "taynode.lab.paper.rivals:TwoMoonsRivals",
+    "rivals-oscillators": "taynode.lab.paper.rivals:OscillatorsRivals",
+    "rivals-physionet": "taynode.lab.paper.rivals:PhysionetRivals",
+    "rivals-miniboone": "taynode.lab.paper.rivals:MinibooneRivals",
 }
 
 

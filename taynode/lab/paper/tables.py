@@ -1,13 +1,13 @@
 """The common part of the tables: regularizers, each trained on several grids."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar, TypeAlias
 
 from ..config import from_dict, RegularizerConfig, SolveConfig, TrainConfig
 from ..sweep.plan import EvaluationConfig, Job
 from ..sweep.results import Result
-from .arms import defaults_of
+from .arms import defaults_of, is_usable
 from .chart import Chart, Line, Panel
 from .statistics import spread
 from .study import AbstractStudy, Numbers
@@ -65,17 +65,21 @@ class AbstractTable(AbstractStudy):
         del arm, seed
         return ()
 
+    def config_of(self, defaults: TrainConfig, arm: str, steps: int | None) -> TrainConfig:
+        """The settings of a row."""
+        training = _on_grid(defaults.training, steps)
+        return dataclasses.replace(defaults, regularizer=self.arms[arm], training=training)
+
+    def row_key(self, config: TrainConfig) -> Hashable:
+        """The settings in which rows differ."""
+        return config.regularizer, config.training.steps
+
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """All rows, a seed at a time, so that an interrupted study has whole seeds."""
         defaults = self.defaults(scale)
         return [
             Job(
-                dataclasses.replace(
-                    defaults,
-                    regularizer=self.arms[arm],
-                    training=_on_grid(defaults.training, steps),
-                    seed=seed,
-                ),
+                dataclasses.replace(self.config_of(defaults, arm, steps), seed=seed),
                 self.evaluations(scale, steps),
                 self.measurements(self.arms[arm], seed),
             )
@@ -90,20 +94,22 @@ class AbstractTable(AbstractStudy):
         """
         every = [x for _, steps in self.rows_at(scale) for x in self.evaluations(scale, steps)]
         further = list(dict.fromkeys(evaluation.name for evaluation in every))
-        groups: dict[tuple[RegularizerConfig, int | None], list[Result]] = {}
+        groups: dict[Hashable, list[Result]] = {}
         for result in results:
-            config = result["config"]
-            regularizer = from_dict(RegularizerConfig, config["regularizer"])
-            groups.setdefault((regularizer, config["training"]["steps"]), []).append(result)
-        rows = [
-            {
-                "model": arm,
-                "steps": steps,
-                **row_of(groups.get((self.arms[arm], steps), []), self.columns, further),
-            }
-            for arm, steps in self.rows
-        ]
+            key = self.row_key(from_dict(TrainConfig, result["config"]))
+            groups.setdefault(key, []).append(result)
+        rows, defaults = [], self.defaults(scale)
+        for arm, steps in self.rows:
+            found = groups.get(self.row_key(self.config_of(defaults, arm, steps)), [])
+            row = row_of(found, self.columns, further)
+            more = self.more_columns([result for result in found if is_usable(result)])
+            rows.append({"model": arm, "steps": steps, **row, **more})
         return {"rows": rows, "unit": self.unit}
+
+    def more_columns(self, results: Sequence[Result]) -> Numbers:
+        """Further columns of a row, from runs that succeeded; none by default."""
+        del results
+        return {}
 
     def table(self, numbers: Numbers) -> list[dict[str, str]]:
         """The rows for readers, with the number of failed runs."""

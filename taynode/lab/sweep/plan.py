@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ...registry import one_of
 from ..config import (
+    chosen,
     from_dict,
     PRECISIONS,
     SolveConfig,
@@ -64,7 +65,7 @@ class Job:
     def identity(self) -> str:
         """A name for the files of this job. It differs if any setting differs."""
         # As if read from a file, because 1 for a float then becomes 1.0.
-        settings = json.dumps(job_from_dict(self.as_dict()).as_dict(), sort_keys=True)
+        settings = json.dumps(chosen(job_from_dict(self.as_dict())), sort_keys=True)
         digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
         regularizer, seed = self.config.regularizer.name, self.config.seed
         return f"{file_name(self.config.task)}-{regularizer}-{seed}-{digest}"

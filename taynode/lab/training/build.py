@@ -15,7 +15,16 @@ from jaxtyping import PyTree
 from ..._types import Arrays
 from ...models import Solve
 from ...quadrature import AbstractQuadrature
-from ...registry import ADJOINTS, derivative_order, QUADRATURES, REGULARIZERS, SOLVERS
+from ...registry import (
+    ADJOINTS,
+    derivative_order,
+    OF_RATES,
+    OF_STEPS,
+    QUADRATURES,
+    quadratures_of,
+    REGULARIZERS,
+    SOLVERS,
+)
 from ...regularizers import (
     AbstractRegularizer,
     JacobianFrobenius,
@@ -30,6 +39,7 @@ from ..config import (
     OPTIMIZERS,
     RegularizerConfig,
     SolveConfig,
+    TrainConfig,
 )
 
 
@@ -51,18 +61,24 @@ def reported(where: Where) -> dict[str, AbstractRegularizer]:
 def make_solve(
     config: SolveConfig,
     *,
+    solver: dfx.AbstractSolver | None = None,
     regularizer: PyTree[AbstractRegularizer] | None = None,
     quadrature: AbstractQuadrature | None = None,
+    steer: float = 0.0,
 ) -> Solve:
-    """A `Solve` that does not raise errors. The training loop checks its result."""
+    """A `Solve` that does not raise errors. The training loop checks its result.
+
+    `solver` may be another one than that of the settings.
+    """
     solve = Solve(
-        solver=SOLVERS.find(config.solver)(),
+        solver=SOLVERS.find(config.solver)() if solver is None else solver,
         stepsize_controller=dfx.PIDController(rtol=config.rtol, atol=config.atol),
         num_steps=config.steps,
         adjoint=ADJOINTS.find(config.adjoint)(),
         max_steps=config.max_steps,
         regularizer=regularizer,
         throw=False,
+        steer=steer,
     )
     return solve if quadrature is None else dataclasses.replace(solve, quadrature=quadrature)
 
@@ -78,32 +94,46 @@ def make_cast(config: SolveConfig) -> Callable[[T], T]:
     return in_double if config.needs_double else lambda tree: tree
 
 
-def make_regularizer(
-    config: RegularizerConfig, where: Where, evaluation: SolveConfig
-) -> AbstractRegularizer | None:
+def make_regularizer(config: TrainConfig, where: Where) -> AbstractRegularizer | None:
     """The regularizer of a part of the state, or `None`.
 
     `nfe` estimates the evaluations of the solve in evaluations, which is that of use.
     """
-    if config.name == NO_REGULARIZER:
+    charged, name = config.regularizer, config.regularizer.name
+    if name == NO_REGULARIZER:
         return None
     options: dict[str, Any] = {"where": where}
-    if (order := derivative_order(config.name)) is not None:
+    if (order := derivative_order(name)) is not None:
         options["order"] = order
-    if config.name == "rnode":
-        options |= {"kinetic": config.kinetic, "jacobian": config.jacobian}
-    if config.name == "nfe":
-        solver = SOLVERS.find(evaluation.solver)()
-        options |= {"solver": solver, "rtol": evaluation.rtol, "atol": evaluation.atol}
-    return REGULARIZERS.find(config.name)(**options)
+    if name == "rnode":
+        options |= {"kinetic": charged.kinetic, "jacobian": charged.jacobian}
+    if name == "nfe":
+        options |= {"solver": SOLVERS.find(config.evaluation.solver)()}
+        options |= _tolerances(config.evaluation)
+    if quadratures_of(name) == OF_STEPS and config.training.steps is not None:
+        # Errors are compared with tolerances, which a fixed grid has not.
+        options |= _tolerances(config.training)
+    return REGULARIZERS.find(name)(**options)
 
 
-def make_quadrature(config: RegularizerConfig, *, joint: bool) -> AbstractQuadrature:
+def _tolerances(config: SolveConfig) -> dict[str, float]:
+    return {"rtol": config.rtol, "atol": config.atol}
+
+
+def reported_regularizer(config: TrainConfig, where: Where) -> AbstractRegularizer | None:
+    """The regularizer if it has a rate at each point, so that evaluations can report its value."""
+    has_rate = quadratures_of(config.regularizer.name) == OF_RATES
+    return make_regularizer(config, where) if has_rate else None
+
+
+def make_quadrature(config: TrainConfig) -> AbstractQuadrature:
     """The quadrature of the penalty in training."""
-    options: dict[str, Any] = {}
-    if config.quadrature == "sampled":
-        options = {"points": config.points, "batch_axis": 0 if joint and config.per_row else None}
-    return QUADRATURES.find(config.quadrature)(**options)
+    charged, options = config.regularizer, {}
+    if charged.quadrature in ("sampled", "path"):
+        options["points"] = charged.points
+    if charged.quadrature == "sampled":
+        options["batch_axis"] = 0 if config.joint and charged.per_row else None
+    return QUADRATURES.find(charged.quadrature)(**options)
 
 
 def make_weight(config: RegularizerConfig, num_steps: int) -> AbstractWeight:

@@ -22,6 +22,7 @@ from .build import (
     make_regularizer,
     make_solve,
     make_weight,
+    reported_regularizer,
 )
 from .evaluate import Evaluator
 from .keys import Keys
@@ -133,11 +134,11 @@ class Training:
         self.weight = make_weight(config.regularizer, self.num_steps)
         self.state = first_state(arrays, optimizer, self.weight)
         self.best = None if self.valid_data is None else Best(_copy(arrays), np.inf, 0)
-        regularizer = make_regularizer(config.regularizer, task.charged, config.evaluation)
         solve = make_solve(
             config.training,
-            regularizer=regularizer,
-            quadrature=make_quadrature(config.regularizer, joint=config.joint),
+            regularizer=make_regularizer(config, task.charged),
+            quadrature=make_quadrature(config),
+            steer=config.steer,
         )
         is_controlled = config.regularizer.is_controlled
         probe = make_probe(task, config.training, config.evaluation) if is_controlled else None
@@ -149,6 +150,7 @@ class Training:
             self.weight,
             probe,
             config.optimizer.weight_decay,
+            config.spectral_norm,
             joint=config.joint,
             batch_size=config.batch_size,
             steps_per_epoch=self.steps_per_epoch,
@@ -156,7 +158,10 @@ class Training:
         )
         self.compiled = jax.jit(step, donate_argnums=0)
         self.evaluator = Evaluator(
-            task, config.evaluation, seed=config.seed, regularizer=regularizer
+            task,
+            config.evaluation,
+            seed=config.seed,
+            regularizer=reported_regularizer(config, task.charged),
         )
 
     @property

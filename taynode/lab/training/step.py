@@ -18,6 +18,7 @@ from ...models import Solve
 from ...weights import AbstractWeight
 from ..tasks.base import AbstractTask, Evaluated, Outcome, Samples
 from .build import in_double
+from .spectral import with_limited_norms
 
 
 T = TypeVar("T")
@@ -97,6 +98,7 @@ def make_step(
     weight: AbstractWeight,
     probe: Probe | None,
     weight_decay: float,
+    spectral_norm: float | None,
     *,
     joint: bool,
     batch_size: int,
@@ -155,7 +157,10 @@ def make_step(
         # optax counts in integers and multiplies them with floating-point numbers.
         with jax.numpy_dtype_promotion("standard"):
             updates, opt_state = optimizer.update(gradient, state.opt_state, parameters)
-        arrays = eqx.filter(eqx.apply_updates(model, updates), eqx.is_array)
+        model = eqx.apply_updates(model, updates)
+        if spectral_norm is not None:
+            model = with_limited_norms(model, spectral_norm)
+        arrays = eqx.filter(model, eqx.is_array)
         return TrainState(arrays, opt_state, state.step + 1, control), record
 
     return step

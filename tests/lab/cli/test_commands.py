@@ -168,6 +168,7 @@ def test_file_with_an_unknown_setting_is_refused(taynode, tmp_path):
     assert "'solver'" in err
 
 
+@pytest.mark.slow
 def test_evaluate_under_another_solver_and_tolerance(taynode, runs):
     loose = lab.RunDirectory(runs[1]).rows()[-1]
     words = "evaluate", runs[1], "--task", TASK

@@ -58,6 +58,7 @@ def eased(run):
     return run.with_name("run-eased")
 
 
+@pytest.mark.slow
 def test_each_model_is_a_file(run, eased):
     front = front_of(eased)
     given, *others = front["points"]

@@ -8,6 +8,7 @@ from taynode.lab.paper.fig8a_calibration import TOLERANCES
 from taynode.lab.paper.fig9_taylor import POLYNOMIALS
 from taynode.lab.paper.mnist_sweep import CALIBRATION
 from taynode.lab.paper.r2_sweep import PATHS
+from taynode.lab.paper.solving import SOLVING
 
 
 MEASURED = {
@@ -34,6 +35,13 @@ MEASURED = {
         "states": [[[0.0, 0.0], [1.0, 0.5], [1.0, 1.0]], [[1.0, 0.0], [2.0, 0.5], [1.0, 2.0]]],
         "steps": [[0.3, 1.0], [0.6, 1.0]],
         "bends": 1.2,
+    },
+    SOLVING: {
+        "solvers": {
+            name: {"nfe": 40.0, "rejected": 0.1, "error": 0.7}
+            for name in ("dopri5", "tsit5", "bosh3")
+        },
+        "cheapest": {"solver": "Tsit5", "rtol": 1e-4, "nfe": 22.0},
     },
 }
 

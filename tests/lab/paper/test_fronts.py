@@ -7,13 +7,13 @@ import pytest
 from scipy.stats import spearmanr
 
 from taynode.lab.paper.arms import arms_of, MissingRuns
-from taynode.lab.paper.fronts import Front
+from taynode.lab.paper.fronts import WeightFront
 from taynode.lab.paper.mnist_sweep import jobs, weight_of
 from taynode.lab.paper.statistics import rank_correlation, rounded, spread
 from taynode.lab.paper.taylor_cost import fit_errors
 
 
-FRONT = Front(
+FRONT = WeightFront(
     weights=[0.0, 0.1, 1.0],
     nfe=[{"0": 40.0, "1": 50.0}, {"0": 30.0, "1": 20.0}, {"0": 20.0, "1": 20.0}],
     loss=[{"0": 1.0, "1": 1.0}, {"0": 1.04, "1": 1.0}, {"0": 1.2, "1": 1.6}],
@@ -34,7 +34,7 @@ def test_a_weight_is_not_chosen_by_the_seed_that_it_is_reported_on():
 
 
 def test_one_seed_has_no_others_to_choose_on():
-    front = Front([0.0, 1.0], [{"0": 40.0}, {"0": 20.0}], [{"0": 1.0}, {"0": 1.0}])
+    front = WeightFront([0.0, 1.0], [{"0": 40.0}, {"0": 20.0}], [{"0": 1.0}, {"0": 1.0}])
     saving = front.within(0.05)
     assert saving.nfe == {}
     assert "no other seeds" in saving.in_words()
@@ -50,14 +50,14 @@ def test_savings_are_compared_seed_by_seed():
 def test_a_run_that_failed_is_not_taken_for_one_of_another_seed():
     nfe = [{"0": 40.0, "1": 50.0, "2": 60.0}, {"1": 25.0, "2": 20.0}]
     loss = [dict.fromkeys("012", 1.0), dict.fromkeys("12", 1.0)]
-    front = Front([0.0, 1.0], nfe, loss)
+    front = WeightFront([0.0, 1.0], nfe, loss)
     assert front.within(0.01).nfe == {"1": 0.5, "2": pytest.approx(1 / 3)}
     assert list(front.area()) == ["1", "2"]
 
 
 def test_losses_may_be_negative():
     nfe = [dict.fromkeys("01", 40.0), dict.fromkeys("01", 20.0)]
-    front = Front([0.0, 1.0], nfe, [dict.fromkeys("01", -2.0), dict.fromkeys("01", -1.95)])
+    front = WeightFront([0.0, 1.0], nfe, [dict.fromkeys("01", -2.0), dict.fromkeys("01", -1.95)])
     assert set(front.within(0.01).nfe.values()) == {1.0}
     assert set(front.within(0.05).nfe.values()) == {0.5}
 

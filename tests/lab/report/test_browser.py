@@ -125,6 +125,7 @@ def test_theme_follows_the_system_and_the_button(pages, open_page):
     assert page.evaluate(ground) == "rgb(247, 247, 245)"  # it is remembered
 
 
+@pytest.mark.slow
 def test_legend_and_width(pages, open_page):
     """The legend hides a group everywhere; figures follow the width of the window."""
     page = open_page(pages["line"], fresh=True)

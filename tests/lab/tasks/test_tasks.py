@@ -22,7 +22,7 @@ from taynode.lab.tasks.mnist_flow import bits_per_dim, from_logits, to_logits
 from taynode.lab.training.build import make_regularizer
 from taynode.lab.training.evaluate import Evaluator
 from taynode.models import ContinuousFlow, Solve
-from taynode.registry import ADJOINTS, QUADRATURES, REGULARIZERS, SOLVERS
+from taynode.registry import ADJOINTS, QUADRATURES, quadratures_of, REGULARIZERS, SOLVERS
 
 
 @pytest.mark.parametrize("names", [SOLVERS, ADJOINTS, REGULARIZERS, QUADRATURES, OPTIMIZERS])
@@ -32,7 +32,8 @@ def test_every_name_stands_for_something(names):
 
 @pytest.mark.parametrize("name", ["none", *REGULARIZERS])
 def test_every_regularizer_can_be_made(name):
-    made = make_regularizer(RegularizerConfig(name, 1.0), lambda y: y, SolveConfig())
+    charged = RegularizerConfig(name, 1.0, quadrature=quadratures_of(name)[-1])
+    made = make_regularizer(TrainConfig(regularizer=charged), lambda y: y)
     assert (made is None) == (name == "none")
 
 
@@ -46,7 +47,10 @@ def test_settings_of_every_task(name, scale):
     assert from_dict(TrainConfig, to_dict(settings)) == settings
 
 
-@pytest.mark.parametrize("name", ["toy", "digits", "density2d", "oscillators"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("density2d", "oscillators")]
+
+
+@pytest.mark.parametrize("name", ["toy", "digits", *SLOW])
 def test_tasks_without_download(name):
     task = find_task(name)
     train, test, _ = task.load()
@@ -70,6 +74,7 @@ def test_settings_of_the_paper_for_mnist():
     assert settings.training == tolerance
 
 
+@pytest.mark.slow
 def test_settings_of_the_paper_for_flows():
     settings = find_task("miniboone").defaults("paper")
     assert (settings.epochs, settings.batch_size, settings.training.rtol) == (500, 1000, 1.4e-8)

@@ -115,6 +115,7 @@ def steeper(weight):
 
 
 # The column of sampling NFE averaged copies of the same draws, equal for train and test.
+@pytest.mark.slow
 def test_draws_of_an_evaluation_differ_between_batches_and_splits():
     task = Uneven()
     model = task.model(jr.key(0))

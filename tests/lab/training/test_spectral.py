@@ -1,0 +1,23 @@
+"""Limits of spectral norms."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from taynode.lab.training.spectral import with_limited_norms
+from taynode.models import NeuralODEClassifier
+
+
+def test_norms_are_limited_in_the_vector_field_and_nowhere_else():
+    model = NeuralODEClassifier(5, 3, 2, key=jr.key(0))
+    first = model.vector_field.layers[0].weight
+    most = 0.5 * float(jnp.linalg.norm(first, 2))
+    limited = with_limited_norms(model, most)
+    found = limited.vector_field.layers[0].weight
+    np.testing.assert_allclose(np.linalg.norm(found, 2), most, rtol=1e-12)
+    np.testing.assert_allclose(found, 0.5 * first, rtol=1e-12)
+    for one, other in zip(model.vector_field.layers, limited.vector_field.layers, strict=True):
+        np.testing.assert_array_equal(one.bias, other.bias)
+    np.testing.assert_array_equal(limited.head.weight, model.head.weight)
+    same = with_limited_norms(model, 1e3)
+    np.testing.assert_array_equal(same.vector_field.layers[0].weight, first)
