@@ -172,7 +172,8 @@ def memory_rows(case: Case) -> list[str]:
                 continue
 
             def loss(p, adjoint=adjoint, max_steps=max_steps):
-                return jnp.mean(case.solve(adjoint, y0, p, max_steps=max_steps).ys ** 2)
+                ys = jnp.asarray(case.solve(adjoint, y0, p, max_steps=max_steps).ys)
+                return jnp.mean(ys**2)
 
             cost = prepare(lambda loss=loss: jax.grad(loss), (parameters,))
             cells.append(f"{cost.temp_bytes / 1e6:.2f}")

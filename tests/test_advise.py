@@ -112,6 +112,7 @@ def van_der_pol(t, y, args):
     return jnp.stack([y[1], 200.0 * (1 - y[0] ** 2) * y[1] - y[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [5.0, 5000.0])
 def test_stability_asks_for_steps(rate):
     """y' = rate (cos t - y): its Jacobian is -rate."""

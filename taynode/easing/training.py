@@ -16,7 +16,21 @@ from ..weights import Budget, ControlState
 from ..weights.controller import LARGEST_ERROR
 
 
-LossFn: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[RealScalar, dfx.Solution]]
+class HasStatistics(Protocol):
+    """A `diffrax.Solution`, or what stands in for one."""
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The evaluations, as `nfe`, and the penalty, as `penalty`."""
+        ...
+
+    @property
+    def result(self) -> dfx.RESULTS:
+        """Whether the solve succeeded."""
+        ...
+
+
+LossFn: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[RealScalar, HasStatistics]]
 
 # The controller sees evaluations in units of the budget. So one program serves all budgets.
 CONTROLLER = Budget(nfe=1.0)

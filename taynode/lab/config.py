@@ -171,7 +171,7 @@ class RegularizerConfig:
         if self.name != NO_REGULARIZER and self.quadrature not in allowed:
             raise ConfigError(
                 f"`regularizer` {self.name} cannot be used with the quadrature {self.quadrature}: "
-                f"pass `--quadrature {allowed[-1] if len(allowed) < 3 else allowed[0]}`."
+                f"pass `--quadrature` {' or '.join(allowed)}."
             )
         positive("points", self.points)
         if self.weight < 0:

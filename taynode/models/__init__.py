@@ -16,6 +16,13 @@ from .latent import (
     LatentODE as LatentODE,
     Reconstruction as Reconstruction,
 )
+from .matching import (
+    FlowMatching as FlowMatching,
+    independent as independent,
+    Matched as Matched,
+    optimal as optimal,
+    uniform_times as uniform_times,
+)
 from .recognition import RecurrentEncoder as RecurrentEncoder, TwoLayers as TwoLayers
 from .solve import Solve as Solve
 from .toy import ToyFlow as ToyFlow

@@ -112,15 +112,26 @@ class ContinuousFlow(eqx.Module):
         return self.base_log_prob(z) - change, solution
 
     def sample(
-        self, key: PRNGKeyArray, num: int, solve: Solve | None = None
+        self,
+        key: PRNGKeyArray,
+        num: int,
+        solve: Solve | None = None,
+        *,
+        penalty_key: PRNGKeyArray | None = None,
     ) -> tuple[Samples, dfx.Solution]:
         """Draw new samples, solved jointly, and return them and the solution."""
-        return self.from_base(jr.normal(key, (num, *self.event_shape), self.dtype), solve)
+        noise = jr.normal(key, (num, *self.event_shape), self.dtype)
+        return self.from_base(noise, solve, key=penalty_key)
 
-    def from_base(self, z: Samples, solve: Solve | None = None) -> tuple[Samples, dfx.Solution]:
-        """Solve from points of the base distribution, at time 1, back to samples at time 0."""
+    def from_base(
+        self, z: Samples, solve: Solve | None = None, *, key: PRNGKeyArray | None = None
+    ) -> tuple[Samples, dfx.Solution]:
+        """Solve from points of the base distribution, at time 1, back to samples at time 0.
+
+        `key` is a random key for the penalty.
+        """
         self._check(z)
-        solution = (solve or Solve())(self.vector_field, z, t0=1.0, t1=0.0)
+        solution = (solve or Solve())(self.vector_field, z, t0=1.0, t1=0.0, key=key)
         return solution.ys[-1], solution
 
     def transport(

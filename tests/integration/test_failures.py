@@ -150,6 +150,7 @@ def test_nan_is_reported_as_what_it_is(steps):
         assert cause in str(tn.diagnose(plain))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("throw", [True, False])
 def test_penalty_that_overflows_is_a_failure(throw):
     """The state is fine, its third derivative is about 1e21, and single precision ends at 1e38."""
@@ -241,6 +242,7 @@ def test_vector_field_whose_result_is_of_lower_precision():
     np.testing.assert_allclose(sol.ys, plain.ys, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Complex dtype support in Diffrax:UserWarning")
 def test_complex_state():
     # BUG, fixed: a complex state next to a real penalty is more than Runge-Kutta methods can do.

@@ -237,6 +237,7 @@ def without_noise(model):
     return eqx.tree_at(parts, model, replace_fn=half)
 
 
+@pytest.mark.slow
 def test_order_of_series_changes_nothing():
     model, batch = without_noise(small()), series()
     order = jnp.array([2, 0, 3, 1])
@@ -268,6 +269,7 @@ def test_state_of_the_encoder_may_move():
     assert jnp.abs(found[0][0] - found[1][0]).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_inputs_of_the_cell_may_be_projected_before():
     """The same as a gated cell, written down as one would."""
     encoder = RecurrentEncoder(3, 4, key=KEY)
@@ -359,6 +361,7 @@ def test_penalty_of_latent_paths(known):
     assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
 
 
+@pytest.mark.slow
 def test_what_is_hidden_is_predicted_from_the_rest():
     model, batch = small(), series()
     metrics = eqx.filter_jit(lambda batch: TASK.more_metrics(model, batch, Solve(), KEY))

@@ -76,6 +76,7 @@ def energy(a, length):
 OWN = {"Heun": Heun(), "Crank-Nicolson": CrankNicolson()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_own_solvers_work_under_augmented(name):
     # BUG, fixed: "Only integer scalar arrays can be converted to a scalar index".
@@ -94,6 +95,7 @@ def test_half_steps_of_an_own_solver():
     np.testing.assert_allclose(penalty, energy(RATE, 1.0), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_own_solver_with_adaptive_steps_and_backward_in_time():
     """What rejected steps add is forgotten. The steps are those of the plain solve."""
     controller = dfx.PIDController(rtol=1e-4, atol=1e-4)
@@ -108,6 +110,7 @@ def test_own_solver_with_adaptive_steps_and_backward_in_time():
     assert sol.stats["penalty_evaluations"] == 2 * sol.stats["num_steps"]
 
 
+@pytest.mark.slow
 def test_own_solver_with_forward_mode():
     penalty = lambda a: solve(a, Heun(), adjoint=dfx.ForwardMode()).stats["penalty"]
     gradient = jax.jacfwd(penalty)(RATE)

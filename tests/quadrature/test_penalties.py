@@ -142,7 +142,8 @@ def test_every_regularizer_with_every_quadrature(quadrature):
     check_values("joint", quadrature, "float64", tuple(ref.REGULARIZERS))
 
 
-@pytest.mark.parametrize("quadrature", ["augmented", pytest.param("rows", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("quadrature", ["augmented", "rows"])
 def test_single_precision_is_as_exact_as_it_can_be(quadrature):
     check_values("joint", quadrature, "float32", ("r3", "rnode"))
 
@@ -294,6 +295,7 @@ class Hooked(tn.AbstractRegularizer):
         return jtu.tree_map(lambda x: self.scale * x / (t1 - t0), integral)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quadrature", [tn.Augmented(), tn.Sampled(64, batch_axis=0)])
 def test_init_and_finalize_are_called(quadrature):
     penalty = ref.solve(Hooked(2.0), quadrature).stats["penalty"]
@@ -322,6 +324,7 @@ def test_rates_may_be_any_kind_of_number(quadrature):
 
 
 # A real penalty beside a complex state stopped diffrax, which wants one type of numbers.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Complex dtype support in Diffrax")
 @pytest.mark.parametrize("name", ["augmented", "rows"])
 def test_complex_states(name):

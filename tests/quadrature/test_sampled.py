@@ -94,7 +94,7 @@ SOLVERS = {
     "OwrenZennaro5": tn.solvers.OwrenZennaro5(),
     "TanakaYamashita7": tn.solvers.TanakaYamashita7(),
 }
-QUICK = ["Tsit5", "OwrenZennaro5", "HalfSolver"]
+QUICK = ["Tsit5", "HalfSolver"]
 
 
 # `HalfSolver` failed: it is an instance of the class of the solver inside, but lacks its fields.
@@ -140,6 +140,7 @@ def first_axis():
     return row_penalty(0, FIELD, Y0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_axis", [1, pytest.param(-1, marks=pytest.mark.slow)])
 def test_the_batch_axis_may_be_any(batch_axis):
     # With the same key rows have the same times, so that estimates are equal.
@@ -156,6 +157,7 @@ def merge(tree):
     return jnp.concatenate([tree["pair"][0].T, tree["number"][:, None]], axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -80,6 +80,7 @@ def test_charging_z_is_charging_the_solve_of_z_alone(quadrature, larger):
             close(solved.stats["penalty"][name], value, 1e-12, message=name)
 
 
+@pytest.mark.slow
 def test_a_slice_of_an_array_is_charged_with_all_that_moves_it():
     where = lambda y: y[..., 1]
     regularizer = {"r2": tn.TotalDerivative(2, where=where), "k": tn.KineticEnergy(where=where)}
@@ -93,6 +94,7 @@ def test_a_slice_of_an_array_is_charged_with_all_that_moves_it():
         close(penalty[name], value, 1e-8, message=name)
 
 
+@pytest.mark.slow
 def test_leaves_that_are_not_charged_count_through_those_that_are():
     # With (x, v, c): x' = v, v' = c^2. So x'' = c^2 comes from the part that is not charged.
     def field(t, y, args):

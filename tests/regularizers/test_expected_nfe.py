@@ -162,6 +162,7 @@ def rotation(t, y, args):
     return jnp.stack([-y[..., 1], y[..., 0]], axis=-1)
 
 
+@pytest.mark.slow
 def test_joint_and_separate_control():
     # On circles, errors have the same size everywhere. They are in proportion to the radius.
     radii = np.array([1.0, 30.0, 400.0])
@@ -223,6 +224,7 @@ def test_a_part_of_the_state():
     close(rate, alone[1], 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [dfx.Dopri5, dfx.Dopri8])
 def test_single_precision(method):
     # The squares of the errors, in units of the tolerance, are larger than any number of float32.

@@ -32,6 +32,7 @@ def penalties(regularizer, field, y0, args=None, t0=0.0, t1=1.0, **options):
 # --- closed forms
 
 
+@pytest.mark.slow
 def test_exponentials_have_all_derivatives(subtests):
     regularizers = {order: tn.TotalDerivative(order) for order in ORDERS}
     solve = lambda a, y0, t1: penalties(regularizers, lambda t, y, a: a * y, y0, a, t1=t1)

@@ -57,6 +57,7 @@ def test_a_regularizer_adds_the_penalty():
     np.testing.assert_allclose(penalty, np.mean(Y0**2) * (1 - np.exp(-4)) / 2, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_reach_the_parameters_of_a_module():
     class Decay(eqx.Module):
         rate: jax.Array
@@ -86,6 +87,7 @@ def test_adaptive_methods_have_no_step_size():
         tn.compat.odeint(lambda t, y: -y, Y0, TIMES, step_size=0.1)
 
 
+@pytest.mark.slow
 def test_step_size_may_be_among_the_options_as_in_torchdiffeq():
     # BUG, fixed: `options` was taken for keywords of the solve.
     solve = lambda **step: tn.compat.odeint(lambda t, y: -y, Y0, TIMES, method="rk4", **step)
@@ -97,6 +99,7 @@ def test_step_size_may_be_among_the_options_as_in_torchdiffeq():
         solve(step_size=0.1, options=dict(step_size=0.1))
 
 
+@pytest.mark.slow
 def test_default_tolerances_do_not_warn_in_single_precision():
     # BUG, fixed: the default of `rtol` was below what single precision can resolve.
     times, y0 = TIMES.astype(jnp.float32), Y0.astype(jnp.float32)
@@ -112,6 +115,7 @@ def test_warnings_point_to_the_line_that_called():
     assert {w.filename for w in caught} == {__file__}
 
 
+@pytest.mark.slow
 def test_default_quadrature_is_sampled():
     solve = lambda **key: tn.compat.odeint(
         lambda t, y: 0 * y + 2.0, Y0, TIMES, regularizer=tn.KineticEnergy(), **key

@@ -142,6 +142,7 @@ def test_dense_output():
     np.testing.assert_allclose(slopes, field(0.0, ys.T, None).T, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_event():
     event = dfx.Event(lambda t, y, args, **_: y[0], optx.Newton(1e-10, 1e-10))
     solution = solve(PROBLEMS["rotation"][0], 0.0, 1.0, 1e-3, jnp.array([1.0, 0.0]), event=event)
@@ -150,6 +151,7 @@ def test_event():
     np.testing.assert_allclose(end(solution), [0.0, 1.0], atol=1e-7)
 
 
+@pytest.mark.slow
 def test_lanes_of_a_batch_take_their_own_steps():
     field, _, _ = PROBLEMS["pendulum"]
     starts = jnp.array([[0.1, 0.0], [1.5, 0.0], [3.0, 0.0]])
@@ -164,6 +166,7 @@ def test_lanes_of_a_batch_take_their_own_steps():
         np.testing.assert_allclose(end(solo), batch.ys[lane, -1], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state_dtype", [jnp.float32, jnp.float64])
 def test_single_precision(state_dtype):
     """Of time, and of the state if that is wanted; time is never more precise than the state."""
@@ -193,6 +196,7 @@ def test_backward_in_time():
     np.testing.assert_array_equal(end(again), end(solution))
 
 
+@pytest.mark.slow
 def test_states_are_pytrees():
     field = lambda t, y, args: {"x": y["v"][0], "v": (-y["x"], None)}
     y0 = {"x": jnp.array([[1.0, 0.0]]), "v": (jnp.array([[0.0, 1.0]]), None)}
@@ -203,6 +207,7 @@ def test_states_are_pytrees():
     np.testing.assert_allclose(ys["x"], expected, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_restart_at_a_jump():
     """Each attempt of the step behind a jump begins with an evaluation of its own."""
     field = lambda t, y, args: jnp.where(t < 1.0, 1.0, -2.0) * y
@@ -273,6 +278,7 @@ def test_step_sizes(kept, raised, size, order, factor):
     assert float(next_t1 - next_t0) == pytest.approx(0.5 * factor)
 
 
+@pytest.mark.slow
 def test_smallest_step_size():
     pid = dfx.PIDController(rtol=1e-8, atol=1e-8, dtmin=0.02, dtmax=0.03)
     solution = dfx.diffeqsolve(

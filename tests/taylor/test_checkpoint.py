@@ -99,6 +99,7 @@ def test_values_and_gradients_are_those_of_the_inlined_field(make, wrap):
     close(got, expected)
 
 
+@pytest.mark.slow
 def test_other_transformations():
     def directional(field):
         gradient = jax.grad(lambda y: penalty(field, order=2)(WEIGHTS, y))
@@ -122,6 +123,7 @@ def test_the_reverse_pass_stores_coefficients_of_inputs_alone(make):
     assert kept < inside / 3
 
 
+@pytest.mark.slow
 def test_a_policy_decides_what_is_stored():
     def stored(policy):
         return residuals(penalty(unrolled(ft.partial(jax.checkpoint, policy=policy))))

@@ -7,7 +7,16 @@ import sys
 
 from ..sweep.plan import Measurements
 from ..sweep.worker import main
-from . import easing, fig1_toy, fig8a_calibration, fig9_taylor, mnist_sweep, r2_sweep, solving
+from . import (
+    easing,
+    fig1_toy,
+    fig8a_calibration,
+    fig9_taylor,
+    mnist_sweep,
+    r2_sweep,
+    sampling,
+    solving,
+)
 
 
 WORKER = "taynode.lab.paper.worker"
@@ -17,6 +26,7 @@ MEASUREMENTS: Measurements = {
     fig9_taylor.POLYNOMIALS: fig9_taylor.expansions_of,
     mnist_sweep.CALIBRATION: fig8a_calibration.errors_of,
     r2_sweep.PATHS: r2_sweep.paths_of,
+    sampling.SAMPLING: sampling.sampling_of,
     solving.SOLVING: solving.solving_of,
 }
 

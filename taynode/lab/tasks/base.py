@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree, Shaped
 
-from ..._types import Arrays, RealScalar, RealScalarLike
+from ..._types import Arrays, Rate, RealScalar, RealScalarLike
 from ...models import Solve
 from ..config import SolveConfig, TrainConfig
 from ..data.split import Split
@@ -18,6 +18,16 @@ from ..data.split import Split
 
 # Samples along the first axis of every leaf.
 Samples: TypeAlias = PyTree[Shaped[ArrayLike, "num ..."]]
+
+
+class Unsolved(eqx.Module):
+    """Stands in for a solution where training makes no solve, as in flow matching.
+
+    - `stats`: `nfe` and, if there is a regularizer, `penalty`.
+    """
+
+    stats: dict[str, Rate]
+    result: dfx.RESULTS = eqx.field(default_factory=lambda: dfx.RESULTS.successful)
 
 
 class Outcome(NamedTuple):
@@ -31,7 +41,7 @@ class Outcome(NamedTuple):
     """
 
     loss: RealScalar
-    solution: dfx.Solution
+    solution: dfx.Solution | Unsolved
     metrics: dict[str, RealScalar]
     weight: RealScalarLike = 1.0
 

@@ -62,18 +62,19 @@ def make_solve(
     config: SolveConfig,
     *,
     solver: dfx.AbstractSolver | None = None,
+    steps: int | None = None,
     regularizer: PyTree[AbstractRegularizer] | None = None,
     quadrature: AbstractQuadrature | None = None,
     steer: float = 0.0,
 ) -> Solve:
     """A `Solve` that does not raise errors. The training loop checks its result.
 
-    `solver` may be another one than that of the settings.
+    `solver` and `steps` may be others than those of the settings.
     """
     solve = Solve(
         solver=SOLVERS.find(config.solver)() if solver is None else solver,
         stepsize_controller=dfx.PIDController(rtol=config.rtol, atol=config.atol),
-        num_steps=config.steps,
+        num_steps=config.steps if steps is None else steps,
         adjoint=ADJOINTS.find(config.adjoint)(),
         max_steps=config.max_steps,
         regularizer=regularizer,

@@ -1,6 +1,6 @@
 """A limit on the spectral norms of a vector field's weights."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def with_limited_norms(model: T, most: float) -> T:
     these norms and those of the activations.
     """
 
-    def limited(x: object) -> object:
+    def limited(x: Any) -> Any:
         if not eqx.is_inexact_array(x) or x.ndim != 2:
             return x
         return x * jnp.minimum(1.0, most / _spectral_norm(x)).astype(x.dtype)

@@ -83,7 +83,8 @@ def outcome_of_batch(
 
 def _okay(result: dfx.RESULTS) -> Bool[Array, "..."]:
     good = dfx.RESULTS.successful, dfx.RESULTS.event_occurred
-    return (result._value == good[0]._value) | (result._value == good[1]._value)
+    value = jnp.asarray(result._value)
+    return (value == good[0]._value) | (value == good[1]._value)
 
 
 def _batch_of_one(sample: PyTree[Array]) -> PyTree[Array]:

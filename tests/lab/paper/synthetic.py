@@ -8,6 +8,7 @@ from taynode.lab.paper.fig8a_calibration import TOLERANCES
 from taynode.lab.paper.fig9_taylor import POLYNOMIALS
 from taynode.lab.paper.mnist_sweep import CALIBRATION
 from taynode.lab.paper.r2_sweep import PATHS
+from taynode.lab.paper.sampling import SAMPLING, SOLVERS, STEPS
 from taynode.lab.paper.solving import SOLVING
 
 
@@ -36,6 +37,10 @@ MEASURED = {
         "steps": [[0.3, 1.0], [0.6, 1.0]],
         "bends": 1.2,
     },
+    SAMPLING: {
+        way: {"energy": 0.01, "wasserstein": 0.05}
+        for way in ["adaptive", *(f"{solver} {n}" for solver in SOLVERS for n in STEPS)]
+    },
     SOLVING: {
         "solvers": {
             name: {"nfe": 40.0, "rejected": 0.1, "error": 0.7}
@@ -48,7 +53,7 @@ MEASURED = {
 
 def numbers_of(nfe: float, loss: float) -> dict[str, float]:
     columns = {"loss": loss, "error": loss / 10, "mse": loss / 5, "nfe": nfe}
-    columns |= {"nfe_std": nfe / 9, "sampling_nfe": nfe / 2, "num_samples": 200}
+    columns |= {"nll": 2 * loss, "nfe_std": nfe / 9, "sampling_nfe": nfe / 2, "num_samples": 200}
     return {f"{split}_{k}": v for split in ("train", "test") for k, v in columns.items()}
 
 

@@ -12,6 +12,8 @@ from taynode.lab.paper.companion import write_companion
 from taynode.lab.paper.print import figure_of, save
 from taynode.lab.paper.run import record_of
 from taynode.lab.paper.screen import figures_of
+from taynode.lab.paper.study import AbstractStudy
+from taynode.lab.paper.tables import AbstractTable
 
 from .synthetic import result_of
 
@@ -51,7 +53,17 @@ def numbers_of(name, failed=()):
     return study, study.numbers(results, "laptop")
 
 
-@pytest.mark.parametrize("name", sorted(STUDIES.keys() - WITHOUT_RUNS.keys()))
+def of_their_kind(names):
+    """Studies as parameters; those that differ from an earlier one in their task alone are slow."""
+    seen = set()
+    for name in names:
+        kind = type(find_study(name)).__bases__[0]
+        is_new = kind in (AbstractStudy, AbstractTable) or kind not in seen
+        seen.add(kind)
+        yield name if is_new else pytest.param(name, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", list(of_their_kind(sorted(STUDIES.keys() - WITHOUT_RUNS.keys()))))
 def test_a_single_seed_at_the_smallest_scale_decides_nothing(name):
     """It has fewer orders, weights, grids and evaluations."""
     study = find_study(name)
@@ -60,7 +72,7 @@ def test_a_single_seed_at_the_smallest_scale_decides_nothing(name):
     assert {claim.verdict for claim in study.claims(numbers)} == {"undecided"}
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", list(of_their_kind(STUDIES)))
 def test_every_study_is_drawn_twice(name):
     study, numbers = numbers_of(name)
     # As it comes back from a file.
@@ -86,7 +98,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("name", [name for name in STUDIES if name not in WITHOUT_RUNS])
+@pytest.mark.parametrize("name", list(of_their_kind(x for x in STUDIES if x not in WITHOUT_RUNS)))
 def test_failed_runs_leave_claims_undecided(name, failure):
     """A failed run is a result, also where the study cannot do without it."""
     study = find_study(name)

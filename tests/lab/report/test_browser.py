@@ -143,9 +143,8 @@ def test_legend_and_width(pages, open_page):
     assert page.evaluate("document.documentElement.scrollWidth") == 700
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=() if x == "sweep" else pytest.mark.slow) for x in FIGURES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIGURES)
 def test_phone(pages, open_page, name):
     page = open_page(pages[name], width=390, height=844, touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
