@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ..config import RegularizerConfig, SolveConfig, TrainConfig
-from ..sweep.plan import EvaluationConfig, Job
+from ..sweep.plan import EvaluationConfig
 from .arms import defaults_of
 from .budget_claims import (
     as_good_claim,
@@ -78,20 +78,17 @@ class AbstractBudgets(AbstractTable):
         return defaults_of(self.task, scale)
 
     def defaults(self, scale: str) -> TrainConfig:
-        """The settings of the task, with the evaluation that budgets are counted for."""
+        """The settings of the task, with the evaluation that budgets are counted for.
+
+        At `smoke` the loose tolerance of the task is kept, which takes less time.
+        """
         defaults = self.settings(scale)
+        if scale == "smoke":
+            return defaults
         solve = self.evaluation.solve
         tolerances = {"rtol": solve.rtol, "atol": solve.atol}
         evaluation: SolveConfig = dataclasses.replace(defaults.evaluation, **tolerances)
         return dataclasses.replace(defaults, evaluation=evaluation)
-
-    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
-        """All rows; at `smoke` the loose tolerance of the task is kept, which takes less time."""
-        jobs = super().jobs(scale, seeds)
-        if scale != "smoke":
-            return jobs
-        loose = self.settings(scale).evaluation
-        return [Job(dataclasses.replace(job.config, evaluation=loose)) for job in jobs]
 
     def claims(self, numbers: Numbers) -> list[Claim]:
         """Whether budgets are kept, what they cost, and what prices buy."""

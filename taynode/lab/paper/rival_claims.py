@@ -30,8 +30,8 @@ class Compared(NamedTuple):
     need: float
 
     def column(self, row: str, name: str) -> dict[int, float]:
-        """A column by seed; empty if there is no such row."""
-        known = {each["model"] for each in self.numbers["rows"]}
+        """A column by seed; empty if there is no such row, or if it was not measured."""
+        known = {each["model"] for each in self.numbers["rows"] if each[name]}
         return column(self.numbers, row, self.steps, name) if row in known else {}
 
     def front(self, method: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from ..config import RegularizerConfig, TrainConfig
+from ..sweep.plan import Job
 from ..sweep.results import Result
 from .budgets import (
     AbstractBudgets,
@@ -124,9 +125,8 @@ class AbstractRivals(AbstractTable):
         cls.beside = LOOSE if basis.evaluation is TIGHT else TIGHT
 
     def defaults(self, scale: str) -> TrainConfig:
-        """The settings of the study of budgets; at `smoke` those of the task, for speed."""
-        basis = self.basis()
-        return basis.settings(scale) if scale == "smoke" else basis.defaults(scale)
+        """The settings of the study of budgets."""
+        return self.basis().defaults(scale)
 
     def config_of(self, defaults: TrainConfig, arm: str, steps: int | None) -> TrainConfig:
         """The settings of a row."""
@@ -142,9 +142,16 @@ class AbstractRivals(AbstractTable):
         del arm, seed
         return (SOLVING,)
 
+    def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
+        """All rows; at `smoke` without measurements, which take minutes."""
+        jobs = super().jobs(scale, seeds)
+        if scale != "smoke":
+            return jobs
+        return [dataclasses.replace(job, measurements=()) for job in jobs]
+
     def more_columns(self, results: Sequence[Result]) -> Numbers:
         """Rejected steps, true errors, and the fewest evaluations at an equal true error."""
-        found = [result["measured"][SOLVING] for result in results]
+        found = [x for result in results if (x := result["measured"].get(SOLVING))]
         solver = lambda x: next(iter(x["solvers"].values()))
         return {
             "rejected": [solver(x)["rejected"] for x in found],

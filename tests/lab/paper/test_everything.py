@@ -23,12 +23,9 @@ SECONDS = 3600
 def start(out):
     """`taynode paper all`, as the leader of a group of processes."""
     words = ["paper", "all", "--scale", "smoke", "--seeds", "1", "--out", str(out)]
-    # The tests' own settings of the compiler are not what users have.
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     with open(log_of(out), "a") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "taynode.lab.cli", *words],
-            env=environment,
             stdout=log,
             stderr=log,
             start_new_session=True,
