@@ -84,6 +84,7 @@ def test_gradients_of_saved_values():
     assert float(found) == pytest.approx(difference, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_gradients_at_rest_are_finite():
     """An error of exactly zero, and no past points at the first step.
 
