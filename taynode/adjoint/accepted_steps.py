@@ -17,9 +17,10 @@ from .saving import saving_loop
 from .unrolled import unrolled, with_first_slope, with_flag
 
 
-# The C library maps blocks of more than 32 MB anew in each solve, and faults in all of their pages.
-# XLA puts all intermediate values of a program into one block, the stored states among them.
-MOST_BYTES = 12 * 2**20
+# XLA fills the memory of stored states with zeros in each solve. For 12 MB this takes as long as ten
+# gradients of a small vector field. Also, the C library maps blocks of more than 32 MB anew in each
+# solve, and faults in all of their pages.
+MOST_BYTES = 4 * 2**20
 LEAST_STATES, MOST_STATES = 16, 128
 
 
