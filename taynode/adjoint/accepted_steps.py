@@ -17,7 +17,7 @@ from .saving import saving_loop
 from .unrolled import unrolled, with_first_slope, with_flag
 
 
-# XLA fills the memory of stored states with zeros in each solve. For 12 MB this takes as long as ten
+# XLA fills the memory of stored states with zeros in each solve. For 12 MB this takes as long as 10
 # gradients of a small vector field. Also, the C library maps blocks of more than 32 MB anew in each
 # solve, and faults in all of their pages.
 MOST_BYTES = 4 * 2**20
