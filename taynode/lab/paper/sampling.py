@@ -1,5 +1,6 @@
 """How good samples of a flow are, by the number of steps that draw them."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,6 @@ def sampling_of(directory: Path) -> Json:
     """
     import jax.random as jr
 
-    from ...registry import SOLVERS as ALL_SOLVERS
     from ..training.build import make_solve
     from ..training.loading import load
 
@@ -68,7 +68,6 @@ def sampling_of(directory: Path) -> Json:
     found = {"adaptive": {**measured(samples), "joint_nfe": int(solution.stats["nfe"])}}
     for name in SOLVERS:
         for steps in STEPS:
-            solve = make_solve(config, solver=ALL_SOLVERS.find(name)(), steps=steps)
-            samples, _ = draw(solve)
+            samples, _ = draw(make_solve(dataclasses.replace(config, solver=name, steps=steps)))
             found[f"{name} {steps}"] = measured(samples)
     return found

@@ -92,28 +92,24 @@ class MatchedPinwheel(MatchedTwoMoons, Pinwheel):
     """Five arms of a spiral."""
 
     name: ClassVar[str] = "flow-matching-pinwheel"
-    density: ClassVar[str] = Pinwheel.density
 
 
 class MatchedCheckerboard(MatchedTwoMoons, Checkerboard):
     """The black squares of a checkerboard."""
 
     name: ClassVar[str] = "flow-matching-checkerboard"
-    density: ClassVar[str] = Checkerboard.density
 
 
 class MatchedGaussians(MatchedTwoMoons, EightGaussians):
     """Eight Gaussians on a circle."""
 
     name: ClassVar[str] = "flow-matching-gaussians"
-    density: ClassVar[str] = EightGaussians.density
 
 
 class MatchedRings(MatchedTwoMoons, Rings):
     """Four concentric circles."""
 
     name: ClassVar[str] = "flow-matching-rings"
-    density: ClassVar[str] = Rings.density
 
 
 class MatchedDigits(AbstractMatching):

@@ -61,20 +61,15 @@ def reported(where: Where) -> dict[str, AbstractRegularizer]:
 def make_solve(
     config: SolveConfig,
     *,
-    solver: dfx.AbstractSolver | None = None,
-    steps: int | None = None,
     regularizer: PyTree[AbstractRegularizer] | None = None,
     quadrature: AbstractQuadrature | None = None,
     steer: float = 0.0,
 ) -> Solve:
-    """A `Solve` that does not raise errors. The training loop checks its result.
-
-    `solver` and `steps` may be others than those of the settings.
-    """
+    """A `Solve` that does not raise errors. The training loop checks its result."""
     solve = Solve(
-        solver=SOLVERS.find(config.solver)() if solver is None else solver,
+        solver=SOLVERS.find(config.solver)(),
         stepsize_controller=dfx.PIDController(rtol=config.rtol, atol=config.atol),
-        num_steps=config.steps if steps is None else steps,
+        num_steps=config.steps,
         adjoint=ADJOINTS.find(config.adjoint)(),
         max_steps=config.max_steps,
         regularizer=regularizer,

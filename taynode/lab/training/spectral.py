@@ -24,6 +24,8 @@ def with_limited_norms(model: T, most: float) -> T:
         return x * jnp.minimum(1.0, most / _spectral_norm(x)).astype(x.dtype)
 
     of = lambda model: model.vector_field
+    if not any(jnp.ndim(x) == 2 for x in jtu.tree_leaves(eqx.filter(of(model), eqx.is_array))):
+        raise ValueError("`spectral_norm` limits weight matrices, and the vector field has none.")
     return eqx.tree_at(of, model, jtu.tree_map(limited, of(model)))
 
 
