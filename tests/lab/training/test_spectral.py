@@ -3,9 +3,10 @@
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import pytest
 
 from taynode.lab.training.spectral import with_limited_norms
-from taynode.models import NeuralODEClassifier
+from taynode.models import ContinuousFlow, NeuralODEClassifier, TimeConv
 
 
 def test_norms_are_limited_in_the_vector_field_and_nowhere_else():
@@ -22,3 +23,9 @@ def test_norms_are_limited_in_the_vector_field_and_nowhere_else():
     np.testing.assert_array_equal(limited.head.weight, model.head.weight)
     same = with_limited_norms(model, 1e3)
     np.testing.assert_array_equal(layers(same)[0].weight, first)
+
+
+def test_a_field_without_matrices_is_refused():
+    model = ContinuousFlow(TimeConv((1, 2, 1), key=jr.key(0)), (4, 4, 1))
+    with pytest.raises(ValueError, match="the vector field has none"):
+        with_limited_norms(model, 1.0)
