@@ -138,7 +138,7 @@ def make_plan(
     if _num_slopes(step_of(again, slopes)) > _num_slopes(step_of(body)):
         again, slopes = body, []
     # Samples that do not take part in a step make one of length zero.
-    uses = _leaves(step_of(again, slopes), num_closed, len(structs), linearly=False)
+    uses = _leaves(step_of(again, slopes).uses_in_derivative(), num_closed, len(structs))
     # Whether a sample takes part is stored instead of whether it is running.
     stored = sorted((uses | {roles.tprev, roles.tnext}) - {roles.running, *roles.buffers})
     size = capacity([structs[i] for i in stored])
@@ -205,7 +205,7 @@ def _closure(
     """
     needed = set(stored)
     while True:
-        uses = _leaves(_replay(body, sorted(needed), num_leaves), num_closed, num_leaves)
+        uses = _leaves(_replay(body, sorted(needed), num_leaves).uses(), num_closed, num_leaves)
         if uses <= needed.union(buffers):
             return sorted(needed)
         needed |= uses - set(buffers)
@@ -217,9 +217,6 @@ def _replay(body: Program, stored: Sequence[int], num_leaves: int) -> Program:
     return body.also_returning(names).returning([*stored, *last])
 
 
-def _leaves(
-    program: Program, num_closed: int, num_leaves: int, *, linearly: bool = True
-) -> set[int]:
-    """The leaves of the state that a program uses."""
-    uses = program.uses(linearly=linearly)[num_closed : num_closed + num_leaves]
-    return {i for i, used in enumerate(uses) if used}
+def _leaves(used: Sequence[bool], num_closed: int, num_leaves: int) -> set[int]:
+    """The leaves of the state among the inputs of a program that are marked."""
+    return {i for i, x in enumerate(used[num_closed : num_closed + num_leaves]) if x}

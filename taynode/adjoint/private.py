@@ -13,6 +13,6 @@ from equinox.internal._loop.common import (
 from jax._src.core import unmapped_aval as unmapped_aval
 
 
-# The operand of primitives of equinox that their derivative does not depend on: the former state of
-# a sample that makes no step, and the former contents of a buffer.
-LINEAR_OPERAND = {"select_if_vmap": 2, "maybe_set": 1}
+# The operand of primitives of equinox that the reverse pass does not read: the former state of a
+# sample that makes no step, and the former contents of a buffer.
+UNREAD_OPERAND = {"select_if_vmap": 2, "maybe_set": 1}

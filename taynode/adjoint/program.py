@@ -10,7 +10,14 @@ import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
 from ..taylor.jaxprs import bind
-from .private import LINEAR_OPERAND
+from .private import UNREAD_OPERAND
+
+
+# Primitives whose derivative does not depend on the values of their operands, from this one on.
+LINEAR_FROM = {
+    **dict.fromkeys(("add", "add_any", "sub", "neg", "copy", "broadcast_in_dim", "reshape"), 0),
+    **dict.fromkeys(("select_n", "select_if_vmap"), 1),
+}
 
 
 class Program(NamedTuple):
@@ -82,17 +89,20 @@ class Program(NamedTuple):
                 needed.update(_variables(eqn.invars))
         return self._with(eqns=eqns[::-1], outvars=outvars)
 
-    def uses(self, *, linearly: bool = True) -> list[bool]:
-        """Whether each input is used.
-
-        `linearly=False` leaves out where derivatives do not depend on the value: the former state
-        of a sample that makes no step, and the former contents of a buffer.
-        """
+    def uses(self) -> list[bool]:
+        """Whether each input is used."""
         used = set(_variables(self.jaxpr.outvars))
         for eqn in self.jaxpr.eqns:
-            skipped = None if linearly else LINEAR_OPERAND.get(eqn.primitive.name)
-            used.update(_variables(x for i, x in enumerate(eqn.invars) if i != skipped))
+            used.update(_variables(eqn.invars))
         return [v in used for v in self.jaxpr.invars]
+
+    def uses_in_derivative(self) -> list[bool]:
+        """Whether derivatives depend on the value of each input.
+
+        The former state of a sample that makes no step and the former contents of a buffer do not
+        count.
+        """
+        return _uses_in_derivative(self.jaxpr, [False] * len(self.jaxpr.outvars))
 
     def without_equinox(self, *values: Any) -> list[jax.Array]:
         """Evaluate the function without equinox's primitives for batches and buffers.
@@ -189,4 +199,21 @@ def _relevant(jaxpr: Jaxpr, outputs: Sequence[bool]) -> list[bool]:
             for v, r in zip(eqn.invars, ins, strict=True)
             if r and not isinstance(v, Literal) and _is_differentiable(v)
         )
+    return [v in known for v in jaxpr.invars]
+
+
+def _uses_in_derivative(jaxpr: Jaxpr, outputs: Sequence[bool]) -> list[bool]:
+    """`outputs` tells the outputs on whose values later derivatives depend."""
+    known = set(_variables(v for v, used in zip(jaxpr.outvars, outputs, strict=True) if used))
+    for eqn in reversed(jaxpr.eqns):
+        outs = [v in known for v in eqn.outvars]
+        name, inner = eqn.primitive.name, _inner(eqn)
+        if inner is not None:
+            ins = _uses_in_derivative(inner, outs)
+        else:
+            linear_from = LINEAR_FROM.get(name, len(eqn.invars))
+            ins = [i < linear_from or any(outs) for i in range(len(eqn.invars))]
+        unread = UNREAD_OPERAND.get(name)
+        pairs = zip(eqn.invars, ins, strict=True)
+        known.update(_variables(x for i, (x, used) in enumerate(pairs) if used and i != unread))
     return [v in known for v in jaxpr.invars]
