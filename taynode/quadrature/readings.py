@@ -13,7 +13,11 @@ from ..integration.integrate import integrate
 from ..integration.problem import Problem
 from ..integration.solution import also_saving, split, with_fields
 from .observer import integrate_observed
-from .row_reader import RowReader
+from .row_reader import combines_stages, RowReader
+
+
+# To read a state in each step takes less time than to save it, if there are few readings.
+MOST_READ = 2
 
 
 class Readings(NamedTuple):
@@ -30,6 +34,10 @@ class Readings(NamedTuple):
 
 def read_batch(problem: Problem, times: Real[Array, " points"]) -> tuple[dfx.Solution, Readings]:
     """Read the whole state at each of the times, which may have any order."""
+    if len(times) <= MOST_READ and _observes(problem) and combines_stages(problem.solver):
+        solution, (_, states, reached) = _read_steps(problem, times[:, None], None)
+        reached = jnp.squeeze(reached, 1)
+        return solution, Readings(jnp.where(reached, times, problem.t0), states, reached)
     order = jnp.argsort(times * problem.direction)
     place = jnp.argsort(order)
     save = _merged if problem.is_backsolve else _separate
@@ -48,11 +56,8 @@ def read_rows(
     problem: Problem, times: Real[Array, "points rows"], axis: int
 ) -> tuple[dfx.Solution, Readings]:
     """Read each row of a batch at its own times."""
-    implicit = isinstance(problem.solver, dfx.AbstractImplicitSolver)
-    if not (problem.is_backsolve or implicit or problem.event is not None):
-        wrap = lambda solver: RowReader(solver, times * problem.direction, axis)
-        solution, (states, reached) = integrate_observed(problem, wrap)
-        return solution, Readings(jnp.where(reached, times, problem.t0), states, reached)
+    if _observes(problem):
+        return _read_steps(problem, times, axis)
     # Otherwise, read the whole batch at all times, and take the row of each reading.
     solution, (read_times, states, reached) = read_batch(problem, times.reshape(-1))
     num_points, num_rows = times.shape
@@ -66,6 +71,20 @@ def read_rows(
         lambda x, y: jnp.moveaxis(take(x, y), -1, 1 + axis % y.ndim), states, problem.y0
     )
     return solution, Readings(read_times.reshape(times.shape), states, reached.reshape(times.shape))
+
+
+def _observes(problem: Problem) -> bool:
+    """Whether a solver can be wrapped in one that reads the state in each step."""
+    implicit = isinstance(problem.solver, dfx.AbstractImplicitSolver)
+    return not (problem.is_backsolve or implicit or problem.event is not None)
+
+
+def _read_steps(
+    problem: Problem, times: Real[Array, "points rows"], axis: int | None
+) -> tuple[dfx.Solution, Readings]:
+    wrap = lambda s: RowReader(s, times * problem.direction, axis, combines_stages(s))
+    solution, (states, reached) = integrate_observed(problem, wrap)
+    return solution, Readings(jnp.where(reached, times, problem.t0), states, reached)
 
 
 def _separate(problem: Problem, times: Array) -> tuple[dfx.Solution, Array, Arrays]:
