@@ -67,7 +67,7 @@ def measure(path: str) -> list[Point]:
             solve = Solve(
                 solver=solver,
                 stepsize_controller=dfx.PIDController(rtol=tolerance, atol=tolerance),
-                regularizer=tn.ExpectedNFE(solver, tolerance, tolerance, where=run.task.charged),
+                regularizer=tn.ExpectedNFE(solver, tolerance, tolerance, where=run.task.penalized),
                 quadrature=tn.Sampled(points=NUM_TIMES),
             )
             return make_evaluation(run.task, solve)(model, batch, jax.random.key(0))

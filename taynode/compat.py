@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree, Real
 from ._types import Args, Arrays, Rate, RealScalarLike, Y
 from .integration.grid import FixedGrid
 from .quadrature import AbstractQuadrature, Sampled
-from .registry import one_of, SOLVERS
+from .registry import MAX_STEPS, one_of, SOLVERS
 from .regularizers import AbstractRegularizer
 from .solve import diffeqsolve
 
@@ -42,7 +42,7 @@ def odeint(
     regularizer: PyTree[AbstractRegularizer] = None,
     quadrature: AbstractQuadrature = Sampled(),
     key: PRNGKeyArray | None = None,
-    max_steps: int | None = 4096,
+    max_steps: int | None = MAX_STEPS,
     **others: Any,
 ) -> Arrays | tuple[Arrays, Rate]:
     """Solve dy/dt = func(t, y) and return the states at the times `t`.

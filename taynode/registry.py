@@ -112,7 +112,7 @@ QUADRATURES = Names(
         "path": "taynode.quadrature:PathPoints",
     },
 )
-# Most regularizers have a rate at each point. Some charge steps of the solver or whole paths.
+# Most regularizers have a rate at each point. Some penalize steps of the solver or whole paths.
 OF_RATES = ("sampled", "augmented", "backward")
 OF_STEPS = ("sampled", "steps")
 OF_PATHS = ("path",)

@@ -1,7 +1,7 @@
 """`diffeqsolve` with a regularizer."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TYPE_CHECKING, TypeAlias
 
 import diffrax as dfx
 import equinox as eqx
@@ -20,27 +20,39 @@ from .integration.integrate import integrate
 from .integration.problem import Problem, with_common_types
 from .integration.solution import with_fields
 from .quadrature import AbstractQuadrature, Penalized, Sampled
+from .registry import MAX_STEPS
+from .regularizers import AbstractRegularizer
 from .regularizers.base import Setting
 from .regularizers.combine import combine, Combined
 
 
+if TYPE_CHECKING:
+    Terms: TypeAlias = PyTree[dfx.AbstractTerm]
+    Solver: TypeAlias = dfx.AbstractSolver
+    Regularizers: TypeAlias = PyTree[AbstractRegularizer] | None
+    Quadrature: TypeAlias = AbstractQuadrature
+else:
+    # At run time, wrong values get an error of this library, which says what to pass.
+    Terms = Solver = Regularizers = Quadrature = Any
+
+
 def diffeqsolve(
-    terms: Any,
-    solver: Any,
+    terms: Terms,
+    solver: Solver,
     t0: RealScalarLike,
     t1: RealScalarLike,
     dt0: RealScalarLike | Callable[..., RealScalarLike] | None,
     y0: Y,
     args: Args = None,
     *,
-    regularizer: Any = None,
-    quadrature: Any = Sampled(),
+    regularizer: Regularizers = None,
+    quadrature: Quadrature = Sampled(),
     key: PRNGKeyArray | None = None,
     saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
     stepsize_controller: dfx.AbstractStepSizeController = dfx.ConstantStepSize(),
     adjoint: dfx.AbstractAdjoint = AcceptedStepAdjoint(),
     event: dfx.Event | None = None,
-    max_steps: int | None = 4096,
+    max_steps: int | None = MAX_STEPS,
     throw: bool = True,
     progress_meter: dfx.AbstractProgressMeter = dfx.NoProgressMeter(),
     solver_state: PyTree = None,

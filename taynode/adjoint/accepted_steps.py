@@ -29,9 +29,9 @@ class AcceptedStepAdjoint(dfx.AbstractAdjoint):
 
     The gradient is that of `diffrax.RecursiveCheckpointAdjoint`, the exact one of the numerical
     solution with its step sizes held fixed. It takes less time: the forward pass stores the state
-    before each accepted step, and the reverse pass makes each of these steps once more and takes
-    its vjp. It skips rejected steps and step-size control. Stages of explicit Runge-Kutta methods
-    are not looped over. If times have a gradient, such as `t1`, rejected steps cannot be skipped.
+    before each accepted step, and the reverse pass recomputes each of these steps and takes its
+    vjp. It skips rejected steps and step-size control. Stages of explicit Runge-Kutta methods are
+    unrolled. If times have a gradient, such as `t1`, rejected steps cannot be skipped.
 
     It works with all solvers, outputs and events, under `jax.vmap`, `jax.jit` and `jax.shard_map`,
     and with `max_steps=None`. Inside of `jax.shard_map`, pass parameters through `args`, or keep

@@ -6,31 +6,17 @@ import diffrax as dfx
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
+from ..solvers.wrapping import PassesOnTolerances
 from .names import KEEP_STEP, NEXT_T0
 
 
-class _Marked(dfx.AbstractAdaptiveStepSizeController):
+class _Marked(PassesOnTolerances, dfx.AbstractAdaptiveStepSizeController):
     """Gives names to the decision about a step, and to its end."""
 
     controller: Any
 
     def __init__(self, controller: Any):
         self.controller = controller
-
-    @property
-    def rtol(self):
-        """As in the inner controller."""
-        return self.controller.rtol
-
-    @property
-    def atol(self):
-        """As in the inner controller."""
-        return self.controller.atol
-
-    @property
-    def norm(self):
-        """As in the inner controller."""
-        return self.controller.norm
 
     def wrap(self, direction):
         """Never called: diffrax has done so before the loop begins."""

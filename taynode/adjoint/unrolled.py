@@ -15,6 +15,8 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import PyTree
 
 from .._types import Y
+from ..solvers.explicit import has_usual_steps
+from ..solvers.wrapping import PassesOnSolver
 from .names import FIRST_SLOPE, KEPT_SLOPE, SLOPE
 
 
@@ -22,7 +24,7 @@ class _Known(eqx.Module):
     """Stands for the flag of diffrax that the first slope is unknown. It is never set."""
 
 
-class Unrolled(dfx.AbstractSolver):
+class Unrolled(PassesOnSolver, dfx.AbstractSolver):
     """Makes the steps of an explicit Runge-Kutta method.
 
     Diffrax loops over stages. Reverse mode then evaluates each stage once more for its step, and
@@ -32,40 +34,9 @@ class Unrolled(dfx.AbstractSolver):
     solver: Any
 
     @property
-    def term_structure(self):
-        """As in the inner solver."""
-        return self.solver.term_structure
-
-    @property
     def tableau(self):
         """As in the inner solver."""
         return self.solver.tableau
-
-    @property
-    def interpolation_cls(self):
-        """As in the inner solver."""
-        return self.solver.interpolation_cls
-
-    @property
-    def term_compatible_contr_kwargs(self):
-        """As in the inner solver."""
-        return self.solver.term_compatible_contr_kwargs
-
-    def order(self, terms):
-        """As in the inner solver."""
-        return self.solver.order(terms)
-
-    def strong_order(self, terms):
-        """As in the inner solver."""
-        return self.solver.strong_order(terms)
-
-    def error_order(self, terms):
-        """As in the inner solver."""
-        return self.solver.error_order(terms)
-
-    def func(self, terms, t0, y0, args):
-        """As in the inner solver."""
-        return self.solver.func(terms, t0, y0, args)
 
     def init(self, terms, t0, t1, y0, args):
         """As in the inner solver."""
@@ -100,14 +71,9 @@ class Unrolled(dfx.AbstractSolver):
 
 def unrolled(solver: Any) -> Any:
     """Unroll the stages of a solver, or of the solver that it wraps, if possible."""
-    # A wrapper is an instance of the classes of what it wraps.
     if _keeps_inner_state(solver):
         return eqx.tree_at(lambda s: s.solver, solver, unrolled(solver.solver))
-    if not isinstance(solver, dfx.AbstractERK) or isinstance(solver, dfx.AbstractWrappedSolver):
-        return solver
-    own_step = type(solver).step is not dfx.AbstractRungeKutta.step
-    single = isinstance(solver.tableau, dfx.ButcherTableau)
-    return Unrolled(solver) if single and not own_step else solver
+    return Unrolled(solver) if has_usual_steps(solver) else solver
 
 
 def _keeps_inner_state(solver: Any) -> bool:

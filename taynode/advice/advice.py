@@ -5,7 +5,7 @@ from typing import Any
 
 from ..models import Solve
 from .measure import cheapest_tolerance, Measured
-from .stiffness import Stiffness
+from .stiffness import StiffnessCheck
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Advice:
     best: Measured | None
     order: int
     correlations: dict[int, float]
-    stiffness: Stiffness
+    stiffness: StiffnessCheck
     audit: Audit | None
     rtol: float
     atol: float

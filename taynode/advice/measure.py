@@ -51,6 +51,12 @@ class Measured:
         return self.num_failed == 0 and self.error <= 1
 
 
+def name_of(solver: dfx.AbstractSolver) -> str:
+    """The name of a solver, with that of the solver that it wraps."""
+    name, inner = type(solver).__name__, getattr(solver, "solver", None)
+    return name if inner is None else f"{name}({name_of(inner)})"
+
+
 def measure(problem: InitialValues, exact: Exact, solve: Solve) -> Measured:
     """Solve, and compare with the exact solutions."""
     solved = jax.block_until_ready(problem.solve(solve))
@@ -62,11 +68,12 @@ def measure(problem: InitialValues, exact: Exact, solve: Solve) -> Measured:
     okay = np.asarray(solved.okay)
     errors = np.where(okay, exact.error(solved.y1s), np.inf)
     controller = solve.stepsize_controller if solve.num_steps is None else None
-    tolerance = lambda name: None if controller is None else float(getattr(controller, name))
+    # A controller with steps of its own has no tolerances.
+    rtol, atol = (getattr(controller, name, None) for name in ("rtol", "atol"))
     return Measured(
-        solver=type(solve.solver).__name__,
-        rtol=tolerance("rtol"),
-        atol=tolerance("atol"),
+        solver=name_of(solve.solver),
+        rtol=None if rtol is None else float(rtol),
+        atol=None if atol is None else float(atol),
         nfe=float(np.mean(np.asarray(solved.nfe, float))),
         error=float(np.sqrt(np.mean(errors**2))),
         worst=float(np.max(errors)),
@@ -93,7 +100,7 @@ def work_precision(
         course.append(at(scale))
         if all(found.is_accurate for found in course[-2:]) and len(course) > 1:
             break
-    loose = sum(not found.is_accurate for found in course)
+    loose = 1 + max((i for i, found in enumerate(course) if not found.is_accurate), default=-1)
     # Everything is accurate enough, or nothing is.
     if loose in (0, len(course)):
         return course

@@ -1,4 +1,4 @@
-"""Which derivative of the solution tells the evaluations of a solver best."""
+"""Which derivative of the solution best predicts the evaluations of a solver."""
 
 import equinox as eqx
 import jax
@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from .._types import Arrays
 from ..models import Solve
 from ..quadrature import Augmented
+from ..ranks import rank_correlation
 from ..regularizers import TotalDerivative
 from .problem import InitialValues
 
@@ -27,11 +28,11 @@ def order_correlations(problem: InitialValues, solve: Solve) -> dict[int, float]
 
     Empty if all samples need the same evaluations.
     """
-    penalties, nfe = _charge(problem, solve)
+    penalties, nfe = _penalties(problem, solve)
     counts = np.asarray(nfe, float)
     if np.std(counts) < LEAST_SPREAD * np.mean(counts) or len(counts) < 3:
         return {}
-    return {order: _rank_correlation(np.asarray(penalties[order]), counts) for order in ORDERS}
+    return {order: rank_correlation(np.asarray(penalties[order]), counts) for order in ORDERS}
 
 
 def best_order(correlations: dict[int, float]) -> int:
@@ -43,12 +44,12 @@ def best_order(correlations: dict[int, float]) -> int:
 
 
 @eqx.filter_jit
-def _charge(
+def _penalties(
     problem: InitialValues, solve: Solve
 ) -> tuple[dict[int, Float[Array, "num"]], Float[Array, "num"]]:
     """R_K of each sample, and its evaluations."""
     regularizers = {order: TotalDerivative(order) for order in ORDERS}
-    charged = eqx.tree_at(
+    penalized = eqx.tree_at(
         lambda s: (s.regularizer, s.quadrature),
         solve,
         (regularizers, Augmented()),
@@ -56,17 +57,7 @@ def _charge(
     )
 
     def each(y0: Arrays) -> tuple[dict[int, Array], Array]:
-        sol = charged(problem.vector_field, y0, problem.args, t0=problem.t0, t1=problem.t1)
+        sol = penalized(problem.vector_field, y0, problem.args, t0=problem.t0, t1=problem.t1)
         return sol.stats["penalty"], jnp.asarray(sol.stats["nfe"], float)
 
     return jax.vmap(each)(problem.y0s)
-
-
-def _rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Spearman's rank correlation; equal values share their mean rank."""
-    return float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    below = (values[:, None] > values[None]).sum(axis=1)
-    return below + ((values[:, None] == values[None]).sum(axis=1) - 1) / 2

@@ -1,5 +1,7 @@
 """A vector field with several initial states, and its exact solutions."""
 
+from typing import NamedTuple
+
 import diffrax as dfx
 import equinox as eqx
 import jax
@@ -37,24 +39,24 @@ class InitialValues(eqx.Module):
         return _solve_each(self, solve)
 
 
-class Solved(eqx.Module):
+class Solved(NamedTuple):
     """The final states of all samples, their evaluations, and whether each solve succeeded."""
 
     y1s: Arrays
-    nfe: Int[Array, "num"]
-    okay: Bool[Array, "num"]
+    nfe: Int[Array, " num"]
+    okay: Bool[Array, " num"]
 
 
 @eqx.filter_jit
 def _solve_each(problem: InitialValues, solve: Solve) -> Solved:
-    def each(y0: Arrays) -> Solved:
+    def each(y0: Arrays) -> tuple[Arrays, Int[Array, ""], Bool[Array, ""]]:
         sol = solve(problem.vector_field, y0, problem.args, t0=problem.t0, t1=problem.t1)
         final = jtu.tree_map(lambda y: y[-1], sol.ys)
         finite = jnp.stack([jnp.all(jnp.isfinite(y)) for y in jtu.tree_leaves(final)])
         okay = (sol.result == dfx.RESULTS.successful) & jnp.all(finite)
-        return Solved(final, sol.stats["nfe"], okay)
+        return final, sol.stats["nfe"], okay
 
-    return jax.vmap(each)(problem.y0s)
+    return Solved(*jax.vmap(each)(problem.y0s))
 
 
 def adaptive(

@@ -1,18 +1,19 @@
 """Which solver, tolerance and order suit a vector field."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import diffrax as dfx
-import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 
 from .._types import Args, Arrays, RealScalarLike, VectorField
 from ..models import Solve
+from ..registry import MAX_STEPS
 from ..solvers import CashKarp, RKFehlberg45, TanakaYamashita7
 from .advice import Advice, Audit
-from .measure import cheapest_tolerance, measure, Measured, work_precision
+from .measure import cheapest_tolerance, measure, Measured, name_of, work_precision
 from .order import best_order, order_correlations
 from .problem import adaptive, Exact, InitialValues, solve_exactly
 from .stiffness import stiffness_of
@@ -43,16 +44,16 @@ def advise(
     present: Solve | None = None,
     loss: Callable[[Arrays], RealScalarLike] | None = None,
     solvers: Sequence[dfx.AbstractSolver] | None = None,
-    max_steps: int = 4096,
+    max_steps: int = MAX_STEPS,
     on_progress: Callable[[str], None] | None = None,
 ) -> Advice:
-    """Find the cheapest solver and tolerance whose true error is as small as it is asked for.
+    """Find the cheapest solver and tolerance that meet the requested accuracy.
 
     Each solver is tried with tolerances from loose to tight, on each initial state alone. Its true
     error is the distance of the final states from those of a much tighter solve in double
-    precision. Evaluations decide, because times depend on the machine. If stability limits the
-    steps, implicit solvers are tried, too, and time decides: an implicit step costs more than its
-    evaluations.
+    precision. Solvers are ranked by evaluations, since run times depend on the machine. If
+    stability limits the steps, implicit solvers are tried, too, and all are ranked by time: an
+    implicit step costs more than its evaluations.
 
     ```python
     advice = tn.advise(model.vector_field, y0s, 0.0, 1.0, rtol=1e-3, atol=1e-4)
@@ -83,7 +84,9 @@ def advise(
 
     def try_all(chosen: Sequence[dfx.AbstractSolver]) -> None:
         for solver in chosen:
-            name = type(solver).__name__
+            name = name_of(solver)
+            if name in courses:
+                raise ValueError(f"`solvers` has {name} twice.")
             notify(name)
             courses[name] = work_precision(problem, exact, solver, max_steps=max_steps)
 
@@ -104,7 +107,7 @@ def advise(
         order=best_order(correlations),
         correlations=correlations,
         stiffness=stiffness,
-        audit=None if present is None else _audit(problem, exact, present, loss),
+        audit=None if present is None else audit(problem, exact, present, loss),
         rtol=rtol,
         atol=atol,
     )
@@ -123,13 +126,17 @@ def _check(y0s: Arrays, rtol: float, atol: float) -> None:
             raise ValueError(f"`{name}` must be positive, got {value}.")
 
 
-def _audit(
+def audit(
     problem: InitialValues,
     exact: Exact,
     present: Solve,
     loss: Callable[[Arrays], RealScalarLike] | None,
 ) -> Audit:
-    present = eqx.tree_at(lambda s: s.adjoint, present, dfx.ForwardMode())
+    """Compare the setting in use with the exact solution."""
+    # What training alone needs is left out, and a solve that fails is a result.
+    present = dataclasses.replace(
+        present, adjoint=dfx.ForwardMode(), regularizer=None, steer=0.0, throw=False
+    )
     found = measure(problem, exact, present)
     if loss is None:
         return Audit(found, None, None)

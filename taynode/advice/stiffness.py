@@ -26,8 +26,8 @@ SHARE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Stiffness:
-    """The steps that stability asks for, beside those that were taken.
+class StiffnessCheck:
+    """The steps that stability requires, beside those that were taken.
 
     - `stable_steps`: the integral of the Jacobian's spectral radius over time, divided by the
         extent of the stability region.
@@ -45,12 +45,12 @@ class Stiffness:
     def __str__(self) -> str:
         verdict = "limits" if self.is_stiff else "does not limit"
         return (
-            f"Stability {verdict} the steps: it asks for {self.stable_steps:.3g}, and "
-            f"{self.steps:.3g} were taken by an explicit solver of order 5."
+            f"Stability {verdict} the steps: it requires {self.stable_steps:.3g} of them; an "
+            f"explicit solver of order 5 took {self.steps:.3g}."
         )
 
 
-def stiffness_of(problem: InitialValues, solve: Solve) -> Stiffness:
+def stiffness_of(problem: InitialValues, solve: Solve) -> StiffnessCheck:
     """Measure the spectral radius along the paths of some samples."""
     few = eqx.tree_at(
         lambda p: p.y0s, problem, jtu.tree_map(lambda x: x[:NUM_SAMPLES], problem.y0s)
@@ -59,7 +59,7 @@ def stiffness_of(problem: InitialValues, solve: Solve) -> Stiffness:
     length = abs(float(problem.t1) - float(problem.t0))
     radius = float(np.nanmean(np.asarray(radii)))
     stable = length * radius / STABLE if math.isfinite(radius) else math.inf
-    return Stiffness(stable, float(np.mean(np.asarray(steps, float))))
+    return StiffnessCheck(stable, float(np.mean(np.asarray(steps, float))))
 
 
 @eqx.filter_jit

@@ -57,12 +57,12 @@ def ease(
     - `valid`: a batch of validation data, or a list of batches. Evaluations and losses in the
         front are means over them. The first is also solved about fifty times in each refit.
     - `optimizer`: of optax, with the learning rate of the model's training, and without decay.
-    - `steps`: the number of training steps, all in all.
+    - `steps`: the total number of training steps.
     - `key`: a random key.
     - `nfe`: the evaluations to allow.
     - `within`, `within_atol`: how much the loss may exceed that of the given model: relatively,
-        absolutely, or both. As cheap a model is looked for as that allows. With none of the three,
-        points along the whole path are refitted.
+        absolutely, or both. `ease` searches for the cheapest such model. Without `nfe` and these,
+        it refits points along the whole path.
     - `evaluate`: a function like `loss_fn` for validation data, if the model is used with another
         solver or tolerance than it is trained with. Its solution needs no penalty.
     - `path`: a directory. After a kill, the same call continues from there, with the same result

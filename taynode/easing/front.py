@@ -45,7 +45,7 @@ class Front:
     """The result of `tn.ease`, to be printed, plotted and picked from.
 
     - `points`: all points in the order in which they were found; the first is the given model.
-    - `message`: what became of what was asked for.
+    - `message`: whether the goal was reached.
 
     Points are picked by their evaluations and losses on validation data.
     """

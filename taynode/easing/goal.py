@@ -1,4 +1,4 @@
-"""What is asked for."""
+"""The goal of `tn.ease`."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from .front import allowance, Front, NEAR, Point
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What is asked for: a number of evaluations, a loss, or neither, which is the whole front."""
+    """A number of evaluations, a loss, or neither, which is the whole front."""
 
     nfe: float | int | None
     rtol: float | int | None
@@ -37,7 +37,7 @@ class Goal:
 
 
 def message(points: Sequence[Point], goal: Goal) -> str:
-    """What became of what was asked for."""
+    """Whether the goal was reached."""
     front = Front(tuple(points))
     given = front.given
     if goal.nfe is not None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import diffrax as dfx
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
@@ -18,7 +19,7 @@ Predict: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[Arrays, dfx.
 
 
 def matching(model: PyTree, predict: Predict) -> LossFn:
-    """A loss for `tn.ease` without labels: the outputs are to be those of the given model.
+    """A loss for `tn.ease` without labels: it compares outputs with those of the given model.
 
     ```python
     loss_fn = tn.matching(model, predict)
@@ -27,8 +28,8 @@ def matching(model: PyTree, predict: Predict) -> LossFn:
     ```
 
     The loss is the mean squared difference, divided by the variance of the given model's outputs in
-    the batch. So it has no unit, and the given model's loss is 0: what a cheaper one may lose is
-    said by `atol` or `within_atol`.
+    the batch. So it has no unit, and the given model's loss is 0: set the allowed loss with `atol`
+    or `within_atol`.
 
     **Arguments:**
 
@@ -44,6 +45,12 @@ def matching(model: PyTree, predict: Predict) -> LossFn:
         pairs = list(zip(jtu.tree_leaves(outputs), jtu.tree_leaves(wanted), strict=True))
         squares = jnp.stack([jnp.mean(jnp.abs(x - y) ** 2) for x, y in pairs])
         variances = jnp.stack([jnp.var(y) for _, y in pairs])
-        return jnp.sum(squares) / jnp.sum(variances), solution
+        variance = eqx.error_if(
+            jnp.sum(variances),
+            jnp.sum(variances) == 0,
+            "`tn.matching` divides by the variance of the given model's outputs in a batch, which "
+            "is zero: the outputs do not differ. Pass batches of several samples.",
+        )
+        return jnp.sum(squares) / variance, solution
 
     return loss_fn

@@ -164,12 +164,7 @@ def _measure(
     penalties = [jnp.mean(x) for x in jtu.tree_leaves(stats.get("penalty"))]
     penalty = sum(penalties[1:], penalties[0]) if penalties else jnp.array(jnp.nan)
     nfe = jnp.mean(jnp.asarray(stats["nfe"], CONTROLLER.init().nfe.dtype))
-    return BatchNumbers(loss, penalty, nfe, jnp.all(_okay(solution.result)))
-
-
-def _okay(result: dfx.RESULTS) -> Bool[Array, "..."]:
-    good = dfx.RESULTS.successful, dfx.RESULTS.event_occurred
-    return (result._value == good[0]._value) | (result._value == good[1]._value)
+    return BatchNumbers(loss, penalty, nfe, jnp.all(dfx.is_okay(solution.result)))
 
 
 def _where(condition: Bool[Array, ""], new: PyTree, old: PyTree) -> PyTree:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from .._types import Arrays, BoolScalarLike, Norm, RealScalarLike
 from ..solvers import AdamsController
+from ..solvers.wrapping import PassesOnTolerances
 from .plain import plain
 
 
@@ -31,7 +32,7 @@ class Watch(NamedTuple):
     error_finite: Bool[Array, ""]
 
 
-class WatchedController(dfx.AbstractAdaptiveStepSizeController):
+class WatchedController(PassesOnTolerances, dfx.AbstractAdaptiveStepSizeController):
     """Passes the plain part of states and terms to an inner controller, and observes the steps.
 
     It wraps the controller and not its norm, since users nest their own controllers. It never
@@ -43,16 +44,6 @@ class WatchedController(dfx.AbstractAdaptiveStepSizeController):
 
     def __init__(self, controller: Any, restarting: BoolScalarLike = False):
         self.controller, self.restarting = controller, restarting
-
-    @property
-    def rtol(self):
-        """The relative tolerance."""
-        return self.controller.rtol
-
-    @property
-    def atol(self):
-        """The absolute tolerance."""
-        return self.controller.atol
 
     @property
     def norm(self):

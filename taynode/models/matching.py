@@ -71,7 +71,7 @@ class FlowMatching(eqx.Module):
 
     A penalty needs derivatives of the vector field, which cost more than its value. Their first
     part is that value, so a penalty of order K costs K - 1 evaluations more at each point that it
-    is charged at. `charged` lowers this cost.
+    is evaluated at. `penalized_fraction` lowers this cost.
 
     ```python
     loss, penalty = tn.models.FlowMatching()(flow, x, tn.TotalDerivative(order=2), key=key)
@@ -86,16 +86,16 @@ class FlowMatching(eqx.Module):
     - `coupling`: how data and noise are paired: `independent` or `optimal`, or a function of your
         own.
     - `times`: how times are drawn: `uniform_times`, or a function of your own.
-    - `charged`: the share of the batch at whose points the penalty is evaluated.
+    - `penalized_fraction`: the share of the batch at whose points the penalty is evaluated.
     """
 
     coupling: Coupling = eqx.field(static=True, default=independent)
     times: TimeDensity = eqx.field(static=True, default=uniform_times)
-    charged: float = eqx.field(static=True, default=0.25)
+    penalized_fraction: float = eqx.field(static=True, default=0.25)
 
     def __check_init__(self):
-        if not 0 < self.charged <= 1:
-            raise ValueError(f"`charged` must be above 0 and at most 1, got {self.charged!r}.")
+        if not 0 < (given := self.penalized_fraction) <= 1:
+            raise ValueError(f"`penalized_fraction` must be above 0 and at most 1, got {given!r}.")
 
     def __call__(
         self,
@@ -119,17 +119,17 @@ class FlowMatching(eqx.Module):
         times = self.times(time_key, len(x)).astype(x.dtype)
         along = times.reshape(-1, *[1] * (x.ndim - 1))
         points, target = (1 - along) * x + along * noise, noise - x
-        number = max(1, round(self.charged * len(x))) if regularizer is not None else 0
+        number = max(1, round(self.penalized_fraction * len(x))) if regularizer is not None else 0
         plain = _velocities(flow, times[number:], points[number:])
         if regularizer is None:
             return Matched(jnp.mean((plain - target) ** 2), None)
         keys = jr.split(key, number)
 
-        def charged(t: RealScalar, z: Array, key: PRNGKeyArray) -> tuple[Array, Rate]:
+        def penalized(t: RealScalar, z: Array, key: PRNGKeyArray) -> tuple[Array, Rate]:
             velocity, rate = penalty_at(regularizer, flow.vector_field, t, z[None], key=key)
             return velocity[0], rate
 
-        first, rates = jax.vmap(charged)(times[:number], points[:number], keys)
+        first, rates = jax.vmap(penalized)(times[:number], points[:number], keys)
         velocities = jnp.concatenate([first, plain])
         penalty = jtu.tree_map(lambda rate: jnp.mean(rate, axis=0), rates)
         return Matched(jnp.mean((velocities - target) ** 2), penalty)

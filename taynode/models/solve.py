@@ -11,9 +11,13 @@ from .._types import Args, RealScalarLike, VectorField, Y
 from ..adjoint import AcceptedStepAdjoint
 from ..integration.grid import FixedGrid
 from ..quadrature import AbstractQuadrature, Sampled
+from ..registry import MAX_STEPS, TOLERANCE
 from ..regularizers import AbstractRegularizer
 from ..solve import diffeqsolve
 from .steer import random_ends
+
+
+CONTROLLER = dfx.PIDController(rtol=TOLERANCE, atol=TOLERANCE)
 
 
 class Solve(eqx.Module):
@@ -29,16 +33,16 @@ class Solve(eqx.Module):
     - `quadrature`: as for `tn.diffeqsolve`. States of models are batches along their first axis, so
         the default draws a random time for each row.
     - `num_steps`: the number of equal steps of a fixed grid, instead of a step-size controller.
-    - `steer`: how far ends of solves and output times are moved at random, as a share of the time
-        from the output before, between 0 and 1/2 for several output times. Calls need a `key`. This
-        is STEER, for training.
+    - `steer`: how far ends of solves and output times are moved at random, as a fraction of the
+        interval since the previous output, between 0 and 1/2 for several output times. Calls need
+        a `key`. This is STEER, for training.
     """
 
     solver: dfx.AbstractSolver = dfx.Dopri5()
-    stepsize_controller: dfx.AbstractStepSizeController = dfx.PIDController(rtol=1e-5, atol=1e-5)
+    stepsize_controller: dfx.AbstractStepSizeController = CONTROLLER
     num_steps: int | None = eqx.field(static=True, default=None)
     adjoint: dfx.AbstractAdjoint = AcceptedStepAdjoint()
-    max_steps: int | None = eqx.field(static=True, default=4096)
+    max_steps: int | None = eqx.field(static=True, default=MAX_STEPS)
     regularizer: PyTree[AbstractRegularizer] = None
     quadrature: AbstractQuadrature = Sampled(batch_axis=0)
     throw: bool = eqx.field(static=True, default=True)
@@ -61,7 +65,10 @@ class Solve(eqx.Module):
     ) -> dfx.Solution:
         """Solve from `t0` to `t1`."""
         # Time has the precision of the state. Python numbers would become float64 with x64.
-        dtype = jnp.result_type(*(x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)))
+        inexact = [x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)]
+        if not inexact:
+            raise TypeError("`y0` must have arrays of floating-point numbers.")
+        dtype = jnp.result_type(*inexact)
         dtype = jnp.finfo(dtype).dtype  # real, if the state is complex
         t0, t1 = jnp.asarray(t0, dtype), jnp.asarray(t1, dtype)
         if self.steer:

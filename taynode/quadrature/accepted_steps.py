@@ -15,7 +15,7 @@ from .base import AbstractQuadrature, Penalized
 from .observer import AbstractObserver, integrate_observed
 
 
-class StepCharger(AbstractObserver):
+class StepPenalty(AbstractObserver):
     """Adds the penalty of each step."""
 
     solver: dfx.AbstractSolver
@@ -48,12 +48,12 @@ class AcceptedSteps(AbstractQuadrature):
         del key
         if problem.is_backsolve:
             raise ValueError(
-                "`quadrature=AcceptedSteps()` charges the steps themselves, which "
+                "`quadrature=AcceptedSteps()` penalizes the solver's steps, which "
                 "`adjoint=BacksolveAdjoint()` does not differentiate; use the default adjoint, or "
                 "`quadrature=tn.Sampled()`."
             )
         dtype = jnp.finfo(jnp.result_type(*jtu.tree_leaves(problem.y0))).dtype
         zero = regularizer.zero_of_steps(dtype)
-        wrap = lambda solver: StepCharger(solver, regularizer, zero)
+        wrap = lambda solver: StepPenalty(solver, regularizer, zero)
         solution, total = integrate_observed(problem, wrap)
         return Penalized(solution, total, solution.stats["num_steps"])

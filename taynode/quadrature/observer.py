@@ -12,9 +12,10 @@ from ..integration.integrate import integrate
 from ..integration.problem import Problem
 from ..integration.solution import with_fields
 from ..regularizers.step import Step, step_of
+from ..solvers.wrapping import PassesOnSolver
 
 
-class AbstractObserver(dfx.AbstractWrappedSolver):
+class AbstractObserver(PassesOnSolver, dfx.AbstractWrappedSolver):
     """Makes the steps of an inner solver, and keeps a note of accepted steps in its state."""
 
     solver: eqx.AbstractVar[Any]
@@ -27,21 +28,6 @@ class AbstractObserver(dfx.AbstractWrappedSolver):
     def observe(self, note, step: Step, args, dense_info):
         """The note after a step. Times increase, also in a solve backward in time."""
 
-    @property
-    def term_structure(self):
-        """As in the inner solver."""
-        return self.solver.term_structure
-
-    @property
-    def interpolation_cls(self):
-        """As in the inner solver."""
-        return self.solver.interpolation_cls
-
-    @property
-    def term_compatible_contr_kwargs(self):
-        """As in the inner solver."""
-        return self.solver.term_compatible_contr_kwargs
-
     # diffrax sets these fields of Runge-Kutta methods and implicit solvers, also if they are
     # wrapped.
     @property
@@ -53,18 +39,6 @@ class AbstractObserver(dfx.AbstractWrappedSolver):
     def root_finder(self):
         """As in the inner solver."""
         return self.solver.root_finder
-
-    def order(self, terms):
-        """As in the inner solver."""
-        return self.solver.order(terms)
-
-    def error_order(self, terms):
-        """As in the inner solver."""
-        return self.solver.error_order(terms)
-
-    def func(self, terms, t0, y0, args):
-        """As in the inner solver."""
-        return self.solver.func(terms, t0, y0, args)
 
     def init(self, terms, t0, t1, y0, args):
         """The state of the inner solver, and the first note."""

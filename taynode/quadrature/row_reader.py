@@ -8,6 +8,7 @@ import jax.tree_util as jtu
 from jaxtyping import Array, Real
 
 from ..regularizers.step import Step
+from ..solvers.explicit import has_usual_steps
 from .observer import AbstractObserver
 
 
@@ -98,8 +99,6 @@ class RowReader(AbstractObserver):
 
 def combines_stages(solver) -> bool:
     """Whether dense output is known to be a combination of the states and stages of a step."""
-    # A wrapper is an instance of the classes of what it wraps.
-    explicit = isinstance(solver, dfx.AbstractERK) and not isinstance(
-        solver, dfx.AbstractWrappedSolver
+    return (
+        has_usual_steps(solver) and solver.interpolation_cls.__module__.partition(".")[0] in KNOWN
     )
-    return explicit and solver.interpolation_cls.__module__.partition(".")[0] in KNOWN

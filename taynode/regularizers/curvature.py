@@ -13,7 +13,7 @@ class Curvature(AbstractPartRegularizer):
     r"""The squared angle by which the path turns per unit of time.
 
     It is the part of $d^2y/dt^2$ that is orthogonal to the slope, divided by the speed. So it
-    charges bending and not speeding up, and does not depend on the unit of the state. A straight
+    penalizes bending and not speeding up, and does not depend on the unit of the state. A straight
     path is free at any speed. If the state is a batch that is solved jointly, use
     `tn.Sampled(batch_axis=0)`: otherwise the batch is one path in a large space.
 

@@ -57,7 +57,8 @@ class ExpectedNFE(AbstractPartRegularizer):
     loss = loss + 0.005 * solution.stats["penalty"]
     ```
     It is an estimate for this solver and these tolerances, whatever solves the equation. So a model
-    can be trained with a fixed grid or a loose tolerance, and pay for its use with another one.
+    that is trained with a fixed grid or a loose tolerance can be penalized for the solver that it
+    is used with.
 
     The error estimate of a step of size h is $E h^p$ to leading order. Step-size control keeps it
     near the tolerance, so the number of steps per unit of time is
@@ -68,7 +69,7 @@ class ExpectedNFE(AbstractPartRegularizer):
     counted with a factor that was measured.
 
     The estimate is meant for more than about five steps. It does not know steps that are limited
-    by stability. The charge is concave, like the root, so at a high price a model that has learned
+    by stability. The penalty is concave, like the root, so at a high price a model that has learned
     nothing yet may stay so. If that happens, let the price rise during training.
 
     If the state is a batch, `tn.Sampled()` estimates the evaluations of a joint solve, whose

@@ -43,7 +43,7 @@ class AbstractPathRegularizer(AbstractPartRegularizer):
 class PolynomialDistance(AbstractPathRegularizer):
     """The mean square distance of a path from a polynomial, which is fitted to the same points.
 
-    With `degree=1` it charges paths that are not straight, or not of constant speed. It needs no
+    With `degree=1` it penalizes paths that are not straight, or not of constant speed. It needs no
     derivatives of the vector field.
 
     Reference: Huang and Yeh, Accelerating Continuous Normalizing Flow with Trajectory Polynomial
@@ -68,10 +68,15 @@ class PolynomialDistance(AbstractPathRegularizer):
         if len(times) < self.degree + 2:
             raise ValueError(
                 f"`degree` {self.degree} needs `tn.PathPoints(points={self.degree})` or more: "
-                f"through {len(times)} points there is always such a polynomial."
+                f"a polynomial of this degree interpolates {len(times)} points exactly."
             )
         # Powers of numbers between -1 and 1 are well conditioned for small degrees.
-        unit = 2 * (times - times[0]) / (times[-1] - times[0]) - 1
+        length = times[-1] - times[0]
+        # All points of a path of length zero are equal, so any polynomial explains them.
+        even = jnp.linspace(0.0, 1.0, len(times), dtype=times.dtype)
+        is_point = length == 0
+        fraction = (times - times[0]) / jnp.where(is_point, jnp.ones_like(length), length)
+        unit = 2 * jnp.where(is_point, even, fraction) - 1
         basis, _ = jnp.linalg.qr(jnp.stack([unit**k for k in range(self.degree + 1)], axis=1))
 
         def residual(x: Array) -> Array:

@@ -36,8 +36,8 @@ class Step(NamedTuple):
 class AbstractStepRegularizer(AbstractPartRegularizer):
     """A penalty on what a solver computes in a step.
 
-    With `quadrature=tn.AcceptedSteps()` it charges the accepted steps of the solve itself. With
-    `tn.Sampled()` it charges a trial step at a random point of the path. The trial step has the
+    With `quadrature=tn.AcceptedSteps()` it penalizes the accepted steps of the solve itself. With
+    `tn.Sampled()` it penalizes a trial step at a random point of the path. The trial step has the
     length of a first step from there, and no gradient with respect to this length.
 
     **Arguments:**
@@ -87,8 +87,8 @@ class AbstractStepRegularizer(AbstractPartRegularizer):
         atol = inherited[1] if self.atol is None else self.atol
         if rtol is None or atol is None:
             raise ValueError(
-                f"`{type(self).__name__}` needs tolerances, which a solve with fixed steps has "
-                "not: pass `rtol=` and `atol=` to it."
+                f"`{type(self).__name__}` needs tolerances, and a solve with fixed steps has none: "
+                "pass `rtol=` and `atol=` to it."
             )
         return rtol, atol
 

@@ -8,6 +8,7 @@ import jax.tree_util as jtu
 from jax import lax
 
 from .._types import Norm, RealScalar, RealScalarLike, Y
+from .wrapping import PassesOnTolerances
 
 
 class AdamsError(NamedTuple):
@@ -37,7 +38,7 @@ def scaled_norm(
     return jnp.asarray(norm(jtu.tree_map(scale, error, y0, y1)))
 
 
-class AdamsController(dfx.AbstractAdaptiveStepSizeController):
+class AdamsController(PassesOnTolerances, dfx.AbstractAdaptiveStepSizeController):
     """Chooses the steps of `Adams`, by the rules of Shampine and Gordon.
 
     A `diffrax.PIDController` accepts or rejects a step and proposes the next one, for the order
@@ -66,21 +67,6 @@ class AdamsController(dfx.AbstractAdaptiveStepSizeController):
                 f"`{type(controller).__name__}`. Put other controllers around `AdamsController`."
             )
         self.controller, self.target = controller, target
-
-    @property
-    def rtol(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The relative tolerance."""
-        return self.controller.rtol
-
-    @property
-    def atol(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The absolute tolerance."""
-        return self.controller.atol
-
-    @property
-    def norm(self):  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The norm of scaled errors."""
-        return self.controller.norm
 
     def wrap(self, direction):
         """Prepare for a solve forward or backward in time."""

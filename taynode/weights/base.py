@@ -73,7 +73,7 @@ class AbstractWeight(eqx.Module, Generic[State]):
 
     @abc.abstractmethod
     def normalizer(self, state: State) -> Float[Array, ""]:
-        """By what to divide the objective, so that a large weight does not make it steep.
+        """The divisor of the objective, so that a large weight does not make it steep.
 
         `(loss + weight(state) * penalty) / weight.normalizer(state)` is for optimizers such as
         plain gradient descent, whose steps grow with the objective. Others, such as Adam, need no

@@ -39,12 +39,12 @@ class Budget(AbstractControlled):
     fewer without it. A budget that cannot be reached leaves the weight where the evaluations last
     fell; `status` says so.
 
-    Scale the loss by c, and the weight is scaled by c. Add a constant to the loss, and nothing
-    changes. The number of training steps need not be known.
+    The weight scales with the loss, and a constant in the loss changes nothing. The number of
+    training steps need not be known.
 
     **Arguments:**
 
-    - `nfe`: the evaluations to allow, in the units of what `update` is given: per sample, or of a
+    - `nfe`: the evaluations to allow, in the same units as `nfe` in `update`: per sample, or of a
         joint solve of a batch.
     """
 
@@ -65,7 +65,7 @@ class Budget(AbstractControlled):
         if not math.isfinite(state.nfe):
             name = "unmeasured"
         elif not state.is_active:
-            name = "inactive"
+            name = "inactive" if state.nfe <= self.nfe else "approaching"
         elif state.num_holds > 0 and state.least_nfe > self.nfe:
             name = "infeasible" if state.has_responded else "not responding"
         else:

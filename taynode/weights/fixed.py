@@ -6,13 +6,27 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .._types import RealScalarLike
-from .base import AbstractWeight, Measurement, Status
+from .base import AbstractWeight, Measurement, State, Status
 
 
 Schedule = Callable[[Int[Array, ""]], ArrayLike]
 
 
-class Constant(AbstractWeight[tuple[()]]):
+class AbstractFixed(AbstractWeight[State]):
+    """A weight that does not depend on measurements."""
+
+    def normalizer(self, state: State) -> Float[Array, ""]:
+        """The divisor of the objective: 1."""
+        del state
+        return jnp.ones((), float)
+
+    def is_due(self, state: State) -> Bool[Array, ""]:
+        """Whether the next `update` can use a measurement: never."""
+        del state
+        return jnp.array(False)
+
+
+class Constant(AbstractFixed[tuple[()]]):
     """A weight that stays the same."""
 
     value: float
@@ -38,23 +52,13 @@ class Constant(AbstractWeight[tuple[()]]):
         del nfe, loss, penalty
         return state
 
-    def normalizer(self, state: tuple[()]) -> Float[Array, ""]:
-        """By what to divide the objective: nothing."""
-        del state
-        return jnp.ones((), float)
-
-    def is_due(self, state: tuple[()]) -> Bool[Array, ""]:
-        """Whether the next `update` can use a measurement: never."""
-        del state
-        return jnp.array(False)
-
     def status(self, state: tuple[()]) -> Status:
         """What the weight is doing."""
         del state
         return Status("fixed", f"The weight is {self.value:g} throughout.")
 
 
-class Scheduled(AbstractWeight[Int[Array, ""]]):
+class Scheduled(AbstractFixed[Int[Array, ""]]):
     """A weight that is a function of the step, such as a schedule of optax."""
 
     schedule: Schedule
@@ -78,16 +82,6 @@ class Scheduled(AbstractWeight[Int[Array, ""]]):
         """The state after a step of training; see `AbstractWeight.update`."""
         del nfe, loss, penalty
         return state + 1
-
-    def normalizer(self, state: Int[Array, ""]) -> Float[Array, ""]:
-        """By what to divide the objective: nothing."""
-        del state
-        return jnp.ones((), float)
-
-    def is_due(self, state: Int[Array, ""]) -> Bool[Array, ""]:
-        """Whether the next `update` can use a measurement: never."""
-        del state
-        return jnp.array(False)
 
     def status(self, state: Int[Array, ""]) -> Status:
         """What the weight is doing."""

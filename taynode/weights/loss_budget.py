@@ -44,6 +44,8 @@ class LossBudget(AbstractControlled):
                 "`rtol` and `atol` must not be negative, and one of them must be positive, got "
                 f"{self.rtol} and {self.atol}."
             )
+        if not callable(self.reference) and self.rtol * abs(self.reference) + self.atol == 0:
+            raise ValueError("`reference` is 0, of which `rtol` allows nothing: pass `atol`.")
 
     def error(self, window: Window) -> Float[Array, ""]:
         """How far the loss is below its limit, in units of what is allowed above the reference."""

@@ -53,15 +53,16 @@ class Spread(NamedTuple):
         return cls(jnp.array(0.0, float), jnp.array(0.0, float), jnp.array(0, int))
 
     def add(self, value: Measurement | None) -> "Spread":
-        """Add a number, unless it is absent or not finite."""
+        """Add a number, unless it is absent or not finite, or its square overflows."""
         if value is None:
             return self
         value = jnp.asarray(value, self.mean.dtype)
-        known = jnp.isfinite(value)
-        count = self.count + known.astype(self.count.dtype)
-        change = jnp.where(known, value - self.mean, jnp.zeros_like(value))
-        mean = self.mean + change / _as_divisor(count, change)
-        return Spread(mean, self.squares + change * jnp.where(known, value - mean, 0.0), count)
+        change = value - self.mean
+        mean = self.mean + change / _as_divisor(self.count + 1, change)
+        squares = self.squares + change * (value - mean)
+        new = Spread(mean, squares, self.count + 1)
+        is_known = jnp.isfinite(squares)
+        return Spread(*(jnp.where(is_known, x, y) for x, y in zip(new, self, strict=True)))
 
     @property
     def value(self) -> Float[Array, ""]:

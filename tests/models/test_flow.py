@@ -179,7 +179,7 @@ def test_jacobian_penalty_shares_the_product_of_the_divergence():
 
 MATRIX = jnp.array([[0.4, -0.9, 0.3], [0.7, 0.2, -0.5], [-0.6, 0.8, 0.1]])
 NUM_ROWS = 8
-# One step, since all that is charged is constant.
+# One step, since all that is penalized is constant.
 ONE_STEP = {"solver": dfx.Euler(), "num_steps": 1}
 FROBENIUS = {
     "jacobian": tn.JacobianFrobenius(where=sample_part),

@@ -40,9 +40,9 @@ def test_penalty_is_the_rate_at_points_of_the_paths():
     a = jnp.array([0.7, -1.2])
     flow = ContinuousFlow(Constant(a), (2,))
     regularizers = {"r2": tn.TotalDerivative(2), "r3": tn.TotalDerivative(3)}
-    for charged in (0.25, 1.0):
+    for penalized in (0.25, 1.0):
         plain = FlowMatching()(flow, X, key=KEY)
-        found = FlowMatching(charged=charged)(flow, X, regularizers, key=KEY)
+        found = FlowMatching(penalized_fraction=penalized)(flow, X, regularizers, key=KEY)
         # The penalty does not change the loss.
         np.testing.assert_allclose(found.loss, plain.loss, rtol=1e-12)
         np.testing.assert_allclose(found.penalty["r2"], jnp.mean(a**2), rtol=1e-12)
@@ -52,7 +52,7 @@ def test_penalty_is_the_rate_at_points_of_the_paths():
 def test_gradient_is_that_of_differences():
     flow = ContinuousFlow(ConcatSquashMLP((2, 4, 2), jnp.tanh, key=KEY), (2,))
     arrays, static = eqx.partition(flow, eqx.is_inexact_array)
-    matching = FlowMatching(charged=0.5)
+    matching = FlowMatching(penalized_fraction=0.5)
 
     @jax.jit
     def objective(arrays):
@@ -86,5 +86,7 @@ def test_times_fill_the_interval():
 
 
 def test_wrong_shares_are_refused():
-    with pytest.raises(ValueError, match="`charged` must be above 0 and at most 1, got 0"):
-        FlowMatching(charged=0.0)
+    with pytest.raises(
+        ValueError, match="`penalized_fraction` must be above 0 and at most 1, got 0"
+    ):
+        FlowMatching(penalized_fraction=0.0)

@@ -142,3 +142,8 @@ def test_single_precision_stays_single_though_double_is_enabled():
     model = jtu.tree_map(cast, ToyFlow(key=KEY))
     out, solution = eqx.filter_eval_shape(lambda x: model(x), jnp.ones((2, 1), jnp.float32))
     assert out.dtype == solution.ts.dtype == jnp.float32
+
+
+def test_a_state_of_integers_is_named():
+    with pytest.raises(TypeError, match="`y0` must have arrays of floating-point numbers"):
+        Solve()(lambda t, y, args: y, jnp.arange(3))

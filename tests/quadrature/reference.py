@@ -147,7 +147,7 @@ def estimate(rate, field, args, y0, t0, t1, fractions, noise=None):
 
 
 class Witness(tn.AbstractRegularizer):
-    """The charge of another regularizer, with the times and the noise it was charged at.
+    """The charge of another regularizer, with the times and the noise it was penalized at.
 
     Integrals are means over times and rows, so times and noise are put into places of their own.
     """
@@ -171,7 +171,7 @@ class Witness(tn.AbstractRegularizer):
 
 
 def seen_fractions(seen, num_rows, points):
-    """The fractions of the interval at which each row was charged, (points, rows)."""
+    """The fractions of the interval at which each row was penalized, (points, rows)."""
     return seen["fractions"] * (points * num_rows / LENGTH)
 
 

@@ -38,7 +38,7 @@ def loss_of(final, penalty):
 
 
 def loss(x, quadrature, adjoint, name="r2", **options):
-    """The loss by the library, and what was charged, where."""
+    """The loss by the library, and what was penalized, where."""
     field, args, y0, t0, t1 = unpack(x)
     points = getattr(quadrature, "points", 1)
     witness = ref.Witness(ref.REGULARIZERS[name], points)

@@ -145,3 +145,35 @@ def test_what_own_solvers_cannot_do_names_a_way_out(case):
     options, message = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         solve(RATE, Heun(), **options)
+
+
+class OwnSteps(dfx.AbstractERK):
+    """An explicit Runge-Kutta method with steps of its own, which have no stages."""
+
+    tableau: ClassVar = dfx.Heun.tableau
+    interpolation_cls: ClassVar[Callable] = dfx.LocalLinearInterpolation
+
+    def order(self, terms):
+        return 2
+
+    def init(self, terms, t0, t1, y0, args):
+        return None
+
+    step = Heun.step
+
+
+@pytest.mark.parametrize("points", [1, 3])
+def test_methods_with_steps_of_their_own_are_read_at_random_times(points):
+    """Readings as combinations of stages failed where there are none."""
+    solution = tn.diffeqsolve(
+        dfx.ODETerm(lambda t, y, args: -y),
+        OwnSteps(),
+        0.0,
+        1.0,
+        0.125,
+        jnp.array([1.0, 2.0]),
+        regularizer=tn.KineticEnergy(),
+        quadrature=tn.Sampled(points=points),
+        key=jax.random.key(0),
+    )
+    assert 0.3 < solution.stats["penalty"] < 2.6

@@ -116,13 +116,13 @@ def test_other_arguments_are_shared():
 
 @pytest.mark.slow
 def test_an_event_that_moves_with_an_argument_of_one_row():
-    # The first row ends the solve at 0.5 / speed, and all rows are charged until then.
+    # The first row ends the solve at 0.5 / speed, and all rows are penalized until then.
     event = dfx.Event(lambda t, y, args, **_: y[0, 0] - 0.5, optx.Newton(1e-10, 1e-10))
     interval = {"t0": 0.0, "t1": 1.0, "adjoint": dfx.DirectAdjoint()}
     compute = lambda speeds: kinetic(tn.PerRow(speeds[:, None]), event=event, **interval)
     value, gradient = jax.jit(jax.value_and_grad(compute))(SPEEDS)
     exact = lambda speeds: jnp.mean(speeds**2) * 0.5 / speeds[0]
-    # In one of 64 parts of the interval, some rows are charged and some are not.
+    # In one of 64 parts of the interval, some rows are penalized and some are not.
     close(value, exact(SPEEDS), 1 / 32)
     close(gradient, jax.grad(exact)(SPEEDS), 1 / 32, atol=0.1)
 

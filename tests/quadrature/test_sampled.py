@@ -1,4 +1,4 @@
-"""Sampled times: unbiased, stratified, read where the solution is, and charged where it went."""
+"""Sampled times: unbiased, stratified, read where the solution is, and penalized where it went."""
 
 import functools
 
@@ -204,7 +204,7 @@ def test_an_event_ends_the_charge(batch_axis, end):
     )
     stop = solved.ts[0]
     assert 0.543 - 1e-9 < stop < 0.543 + (1e-9 if end == "root" else 0.07)
-    # The rate is 9 before the end; in one part of the interval it may or may not be charged.
+    # The rate is 9 before the end; in one part of the interval it may or may not be penalized.
     assert abs(solved.stats["penalty"] - 9 * (stop - T0)) <= 9 * LENGTH / points
 
 

@@ -96,7 +96,7 @@ def test_a_slice_of_an_array_is_charged_with_all_that_moves_it():
 
 @pytest.mark.slow
 def test_leaves_that_are_not_charged_count_through_those_that_are():
-    # With (x, v, c): x' = v, v' = c^2. So x'' = c^2 comes from the part that is not charged.
+    # With (x, v, c): x' = v, v' = c^2. So x'' = c^2 comes from the part that is not penalized.
     def field(t, y, args):
         _, v, c = y
         return v, c**2, jnp.zeros_like(c)
@@ -129,9 +129,9 @@ def test_the_jacobian_of_a_slice_is_that_of_the_slice_with_respect_to_itself(for
     regularizer = tn.JacobianFrobenius(form=form, noise="gaussian", where=where)
     noise = regularizer.init(Y0, ARGS, key=jr.key(3))
     _, rate = regularizer.rate(FIELD, 0.3, Y0, ARGS, noise)
-    charged = np.tile([True, True, False], 3)
-    block = np.asarray(ref.jacobian(FIELD, 0.3, Y0, ARGS))[np.ix_(charged, charged)]
-    direction = np.ravel(noise)[charged]
+    penalized = np.tile([True, True, False], 3)
+    block = np.asarray(ref.jacobian(FIELD, 0.3, Y0, ARGS))[np.ix_(penalized, penalized)]
+    direction = np.ravel(noise)[penalized]
     product = direction @ block if form == "vjp" else block @ direction
     close(rate, np.mean(product**2), 1e-13)
 
@@ -152,7 +152,7 @@ def test_parts_that_are_not_needed_are_not_swept():
         return count_primitives(sweep, y)["dot_general"]
 
     for order in (1, 2, 3, 5):
-        # Two products for each order of what is charged, and the slope of the rest.
+        # Two products for each order of what is penalized, and the slope of the rest.
         assert products(order, lambda y: y) == 4 * order
         assert products(order, lambda y: y[0]) == 2 * order + 2
         assert products(order, lambda y: y[1]) == 2 * order + 2

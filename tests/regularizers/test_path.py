@@ -58,3 +58,9 @@ def test_too_few_points_and_other_quadratures_are_refused():
             dfx.ODETerm(field), dfx.Tsit5(), 0.0, 2.0, 0.1, jnp.ones(2),
             regularizer=tn.PolynomialDistance(), key=jr.key(0),
         )  # fmt: skip
+
+
+def test_a_path_of_length_zero_has_no_penalty():
+    """The points were divided by the length."""
+    times, states = jnp.zeros(4), jnp.ones((4, 2))
+    close(tn.PolynomialDistance(1).of_path(times, states), 0.0, 0.0, 1e-15)

@@ -1,4 +1,4 @@
-"""The solve is diffrax's: the same steps and values, whatever is charged on the way."""
+"""The solve is diffrax's: the same steps and values, whatever is penalized on the way."""
 
 import diffrax as dfx
 import equinox as eqx
@@ -162,7 +162,7 @@ def test_solve_that_begins_right_before_a_jump_is_that_of_diffrax():
 
 
 def loss(lib, controller, parameters, *, span=(0.0, 1.0), saveat=None, **options):
-    """A sum over outputs. Whatever is charged has no weight."""
+    """A sum over outputs. Whatever is penalized has no weight."""
     field, y0, args = parameters
     t0, t1 = span
     sol = lib.diffeqsolve(

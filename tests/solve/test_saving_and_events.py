@@ -244,7 +244,7 @@ def test_penalty_is_charged_up_to_the_event(quadrature):
         key=KEY,
     )
     np.testing.assert_allclose(sol.ts[0], 0.6, rtol=1e-8)
-    # Each part of the interval is charged or not, but for the one with the event in it.
+    # Each part of the interval is penalized or not, but for the one with the event in it.
     tolerance = 1e-8 if isinstance(quadrature, tn.Augmented) else 0.011 / 0.6
     np.testing.assert_allclose(sol.stats["penalty"]["whole"], 4 * 0.6, rtol=tolerance)
     np.testing.assert_allclose(sol.stats["penalty"]["mean"], 4.0, rtol=tolerance)

@@ -221,3 +221,19 @@ def test_updates_outside_of_jit_are_compiled_once():
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
     assert counts[-1] == counts[-2]
+
+
+def test_a_huge_loss_does_not_spoil_the_first_weight():
+    """Its square overflowed, and the weight stayed at zero."""
+    weight = Budget(nfe=10)
+    state = weight.init()
+    update = jax.jit(weight.update)
+    for step in range(40):
+        state = update(state, nfe=40.0, loss=1e200 if step == 3 else 1.0 + step % 2, penalty=1.0)
+    assert 0 < weight(state) < 1e3
+
+
+def test_the_status_before_the_first_weight_does_not_call_the_budget_kept():
+    weight = Budget(nfe=10)
+    state = weight.init()._replace(nfe=jnp.array(40.0))
+    assert weight.status(state).name == "approaching"

@@ -61,3 +61,9 @@ def test_numbers_and_schedules_are_weights():
     assert scheduled(state) == pytest.approx(0.5)
     assert as_weight(scheduled) is scheduled
     assert {w.status(w.init()).name for w in (constant, scheduled)} == {"fixed"}
+
+
+def test_a_reference_of_zero_needs_an_absolute_tolerance():
+    with pytest.raises(ValueError, match="pass `atol`"):
+        LossBudget(0.0)
+    assert LossBudget(0.0, atol=0.1).init() is not None

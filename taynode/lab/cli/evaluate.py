@@ -10,7 +10,7 @@ from .loaded import load_run, RunPath, TaskName
 from .tables import JsonOutput, print_rows
 
 
-MAX_STEPS = 100_000
+MOST_STEPS = 100_000
 
 
 def evaluate(
@@ -54,7 +54,7 @@ def evaluate(
         config,
         solver=config.solver if solver is None else solver,
         steps=config.steps if steps is None else steps,
-        max_steps=MAX_STEPS,
+        max_steps=MOST_STEPS,
         **tolerances(rtol, atol),
     )
     loaded = load_run(run, task, double=solve.needs_double)

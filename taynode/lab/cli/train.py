@@ -71,7 +71,7 @@ def train(
     reference
         Directory of an unregularized run of the same task, for --within.
     price
-        What an evaluation is worth in units of the loss: the weight of the regularizer nfe.
+        The loss that one evaluation is worth: the weight of the regularizer nfe.
     steps
         Number of steps of a fixed grid in training, which replaces adaptive steps.
     rtol

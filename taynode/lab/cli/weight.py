@@ -26,7 +26,8 @@ def weight_flags(flags: dict[str, Any], price: float | None) -> dict[str, Any]:
         return {}
     if regularizer == NO_REGULARIZER:
         raise ConfigError(
-            f"`regularizer` {NO_REGULARIZER} cannot keep a budget; leave it out for {USUAL}."
+            f"`regularizer` {NO_REGULARIZER} cannot keep a budget; omit `--regularizer` to use "
+            f"{USUAL}."
         )
     # The weight that a task has by default makes way.
     return {"regularizer": regularizer or USUAL, "weight": 0.0 if weight is None else weight}

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Sequence
 
+from ...ranks import rank_correlation
 from .chart import Panel
 from .fig8_weights import AbstractWeights, over_weights
 from .selection import chosen_on_other_seeds
-from .statistics import deviation, differences, mean, rank_correlation, spread
+from .statistics import deviation, differences, mean, spread
 from .study import Claim, judged, Numbers
 from .verdicts import number
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from ...ranks import rank_correlation
 from ..sweep.plan import Job
 from ..sweep.results import Result
 from . import mnist_sweep
@@ -12,7 +13,7 @@ from .chart import Chart, Line, Panel
 from .fig6_orders import evaluations_of, title_of
 from .mnist_sweep import SOLVERS
 from .selection import choices_in_words, chosen_on_other_seeds
-from .statistics import mean, rank_correlation, spread
+from .statistics import mean, spread
 from .study import AbstractStudy, Claim, judged, Numbers
 from .verdicts import number, ratio
 

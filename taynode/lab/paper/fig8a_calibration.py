@@ -109,7 +109,7 @@ def errors_of(directory: Path) -> dict[str, list[float]]:
 
     @eqx.filter_jit
     def ends(field: VectorField, tolerance: RealScalar) -> Float[Array, "samples dim"]:
-        config = SolveConfig(max_steps=4096)
+        config = SolveConfig()
         solve = eqx.tree_at(
             lambda solve: (solve.stepsize_controller.rtol, solve.stepsize_controller.atol),
             make_solve(config),

@@ -19,7 +19,7 @@ WEIGHTS = {
 }
 TIGHT = EvaluationConfig(
     "1.4e-8",
-    SolveConfig(rtol=1.4e-8, atol=1.4e-8, max_steps=4096),
+    SolveConfig(rtol=1.4e-8, atol=1.4e-8),
     precision="float64",
     samples=200,
 )

@@ -92,9 +92,9 @@ def rivals_of(need: float) -> dict[str, Rival]:
     return {
         GIVEN: Rival(),
         **{
-            f"{name}, budget {share:g}": Rival(dataclasses.replace(charged, budget=share * need))
+            f"{name}, budget {share:g}": Rival(dataclasses.replace(penalized, budget=share * need))
             for share in SHARES
-            for name, charged in PENALTIES.items()
+            for name, penalized in PENALTIES.items()
         },
         **OTHERS,
     }

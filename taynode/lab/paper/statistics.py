@@ -6,8 +6,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 
 # The level of the intervals by which claims are judged.
 CONFIDENCE = 0.9
@@ -107,17 +105,3 @@ def rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [rounded(x) for x in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
-    """Spearman's correlation of ranks; ties share their rank. NaN if one of the two is constant."""
-    ranks = np.stack([_ranks(np.asarray(x, float)) for x in (a, b)])
-    if len(a) < 2 or any(np.ptp(ranks, axis=1) == 0):
-        return math.nan
-    return float(np.corrcoef(ranks)[0, 1])
-
-
-def _ranks(x: np.ndarray) -> np.ndarray:
-    ordered = np.sort(x)
-    lower, upper = (np.searchsorted(ordered, x, side=side) for side in ("left", "right"))
-    return (lower + upper - 1) / 2

@@ -27,9 +27,9 @@ def _milliseconds(value: object) -> str:
 COLUMNS = (
     Column("run", "Run", "The directory", str, is_text=True),
     Column("task", "Task", "What was learned", setting, is_text=True),
-    Column("regularizer", "Regularizer", "What is charged", setting, is_text=True),
+    Column("regularizer", "Regularizer", "Regularizer of the run", setting, is_text=True),
     Column("weight", "Weight", "Of the penalty in the loss", setting),
-    Column("quadrature", "Quadrature", "How the charge is integrated", setting, is_text=True),
+    Column("quadrature", "Quadrature", "How the penalty is integrated", setting, is_text=True),
     Column("state", "State", "How the run ended, if not well", setting, is_text=True),
     Column("seed", "Seed", "Of weights, order of data and noise", setting),
     Column("test_error", "Test error", "Share of samples classified wrongly", percent),
@@ -57,13 +57,13 @@ def compare_table(runs: Sequence[str | Path]) -> list[Json]:
 
 def table_row(run: StoredRun) -> Json:
     """The row of a run."""
-    charged = run.regularizer.get("name", "none") != "none"
+    penalized = run.regularizer.get("name", "none") != "none"
     settings = {
         "run": run.name,
         "task": run.config.get("task"),
         "regularizer": run.regularizer.get("name"),
-        "weight": _weight(run) if charged else None,
-        "quadrature": run.regularizer.get("quadrature") if charged else None,
+        "weight": _weight(run) if penalized else None,
+        "quadrature": run.regularizer.get("quadrature") if penalized else None,
         "state": run.state if run.state not in ("", "finished") else None,
         "seed": run.seed,
     }

@@ -92,9 +92,9 @@ def _state_size(run: StoredRun) -> int:
 def _common_order(runs: list[StoredRun]) -> int:
     """The order of the penalty, if all runs have this derivative, or else the highest order."""
     names = [str(run.regularizer.get("name", "none")) for run in runs]
-    charged = {order for name in names if (order := derivative_order(name)) is not None}
+    penalized = {order for name in names if (order := derivative_order(name)) is not None}
     known = min(len(run.samples["path_derivative"]) for run in runs)
-    wanted = charged.pop() if len(charged) == 1 else DEFAULT_ORDER
+    wanted = penalized.pop() if len(penalized) == 1 else DEFAULT_ORDER
     return min(wanted, known)
 
 

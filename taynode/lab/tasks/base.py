@@ -129,7 +129,7 @@ class AbstractTask(abc.ABC):
         del epoch
         return self.loss(model, batch, solve, key)
 
-    def charged(self, y: Arrays) -> Arrays:
+    def penalized(self, y: Arrays) -> Arrays:
         """The part of the solver's state that is regularized; all of it by default."""
         return y
 

@@ -22,7 +22,7 @@ class AbstractDensity(AbstractTask):
         log_prob, solution = model.log_prob(batch, solve, key=key)
         return Outcome(-jnp.mean(log_prob), solution, {})
 
-    def charged(self, y: tuple[Array, Array]) -> Array:
+    def penalized(self, y: tuple[Array, Array]) -> Array:
         """The samples, without their log-densities."""
         return sample_part(y)
 

@@ -19,7 +19,7 @@ from .density2d import Checkerboard, EightGaussians, Pinwheel, Rings, TwoMoons
 class AbstractMatching(AbstractDensity):
     """The loss is that of flow matching, and evaluations are those of drawing samples.
 
-    In training, a regularizer is charged at the same points as the loss, so there is no solve.
+    In training, a regularizer is penalized at the same points as the loss, so there is no solve.
     """
 
     matching: ClassVar[FlowMatching] = FlowMatching()
@@ -49,7 +49,7 @@ class AbstractMatching(AbstractDensity):
         _, solution = model.sample(sample_key, len(batch), solve, penalty_key=key)
         return Outcome(loss, solution, {})
 
-    def charged(self, y: Arrays) -> Arrays:
+    def penalized(self, y: Arrays) -> Arrays:
         """All of the state: there are no log-densities in it."""
         return y
 

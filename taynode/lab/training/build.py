@@ -44,7 +44,7 @@ from ..config import (
 
 
 T = TypeVar("T")
-# The charged part of a state.
+# The penalized part of a state.
 Where: TypeAlias = Callable[[Arrays], Arrays]
 
 
@@ -95,19 +95,19 @@ def make_regularizer(config: TrainConfig, where: Where) -> AbstractRegularizer |
 
     `nfe` estimates the evaluations of the solve in evaluations, which is that of use.
     """
-    charged, name = config.regularizer, config.regularizer.name
+    penalized, name = config.regularizer, config.regularizer.name
     if name == NO_REGULARIZER:
         return None
     options: dict[str, Any] = {"where": where}
     if (order := derivative_order(name)) is not None:
         options["order"] = order
     if name == "rnode":
-        options |= {"kinetic": charged.kinetic, "jacobian": charged.jacobian}
+        options |= {"kinetic": penalized.kinetic, "jacobian": penalized.jacobian}
     if name == "nfe":
         options |= {"solver": SOLVERS.find(config.evaluation.solver)()}
         options |= _tolerances(config.evaluation)
     if quadratures_of(name) == OF_STEPS and config.training.steps is not None:
-        # Errors are compared with tolerances, which a fixed grid has not.
+        # Errors are compared with tolerances. A fixed grid has none.
         options |= _tolerances(config.training)
     return REGULARIZERS.find(name)(**options)
 
@@ -124,12 +124,12 @@ def reported_regularizer(config: TrainConfig, where: Where) -> AbstractRegulariz
 
 def make_quadrature(config: TrainConfig) -> AbstractQuadrature:
     """The quadrature of the penalty in training."""
-    charged, options = config.regularizer, {}
-    if charged.quadrature in ("sampled", "path"):
-        options["points"] = charged.points
-    if charged.quadrature == "sampled":
-        options["batch_axis"] = 0 if config.joint and charged.per_row else None
-    return QUADRATURES.find(charged.quadrature)(**options)
+    penalized, options = config.regularizer, {}
+    if penalized.quadrature in ("sampled", "path"):
+        options["points"] = penalized.points
+    if penalized.quadrature == "sampled":
+        options["batch_axis"] = 0 if config.joint and penalized.per_row else None
+    return QUADRATURES.find(penalized.quadrature)(**options)
 
 
 def make_weight(config: RegularizerConfig, num_steps: int) -> AbstractWeight:

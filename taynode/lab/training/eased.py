@@ -107,8 +107,8 @@ def _index(front: Front, point: Point) -> int:
 
 
 def _write_model(file: Path, run: LoadedRun, config: EaseConfig, point: Point) -> None:
-    charged = RegularizerConfig(config.regularizer, point.weight)
-    settings = dataclasses.replace(run.config, regularizer=charged)
+    penalized = RegularizerConfig(config.regularizer, point.weight)
+    settings = dataclasses.replace(run.config, regularizer=penalized)
     write_parameters(file, point.model, settings, run.step + point.step)
 
 

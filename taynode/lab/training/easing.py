@@ -162,11 +162,11 @@ class _Given(NamedTuple):
     def of(cls, run: LoadedRun, config: EaseConfig) -> "_Given":
         """With the solver, batches and optimizer of a run."""
         task, settings = run.task, run.config
-        charged = dataclasses.replace(settings, regularizer=RegularizerConfig(config.regularizer))
+        penalized = dataclasses.replace(settings, regularizer=RegularizerConfig(config.regularizer))
         solve = make_solve(
             settings.training,
-            regularizer=make_regularizer(charged, task.charged),
-            quadrature=make_quadrature(charged),
+            regularizer=make_regularizer(penalized, task.penalized),
+            quadrature=make_quadrature(penalized),
         )
         in_use, cast = make_solve(settings.evaluation), make_cast(settings.evaluation)
         # The loss may depend on the epoch. It is that of the end of the run.

@@ -48,11 +48,11 @@ class Evaluator:
         self.plain = eqx.filter_jit(make_evaluation(task, solve, double=double))
         # Apart, because further metrics may make solves of their own, which must not be timed.
         self.more = eqx.filter_jit(make_more_metrics(task, solve, double=double))
-        regularizers = reported(task.charged)
+        regularizers = reported(task.penalized)
         if regularizer is not None:
             regularizers["penalty"] = regularizer
-        charged = make_solve(config, regularizer=regularizers, quadrature=Augmented())
-        self.charged = eqx.filter_jit(make_evaluation(task, charged, double=double))
+        penalized = make_solve(config, regularizer=regularizers, quadrature=Augmented())
+        self.penalized = eqx.filter_jit(make_evaluation(task, penalized, double=double))
 
     def samples(
         self, model: eqx.Module, data: Samples, num_samples: int | None = None, *, split: str
@@ -81,7 +81,7 @@ class Evaluator:
         """R_2, R_3, K and B of the model, and the penalty, on the first samples of a split."""
         count = min(PENALTY_SAMPLES, jtu.tree_leaves(data)[0].shape[0])
         batch, valid = _batch(data, 0, count)
-        _, penalties = self.charged(model, batch, self.keys.penalties(split))
+        _, penalties = self.penalized(model, batch, self.keys.penalties(split))
         return {name: float(np.mean(np.asarray(x)[:valid])) for name, x in penalties.items()}
 
     def report(

@@ -136,7 +136,7 @@ class Training:
         self.best = None if self.valid_data is None else Best(_copy(arrays), np.inf, 0)
         solve = make_solve(
             config.training,
-            regularizer=make_regularizer(config, task.charged),
+            regularizer=make_regularizer(config, task.penalized),
             quadrature=make_quadrature(config),
             steer=config.steer,
         )
@@ -161,7 +161,7 @@ class Training:
             task,
             config.evaluation,
             seed=config.seed,
-            regularizer=reported_regularizer(config, task.charged),
+            regularizer=reported_regularizer(config, task.penalized),
         )
 
     @property

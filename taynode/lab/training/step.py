@@ -81,12 +81,6 @@ def outcome_of_batch(
     return outcome._replace(loss=loss)
 
 
-def _okay(result: dfx.RESULTS) -> Bool[Array, "..."]:
-    good = dfx.RESULTS.successful, dfx.RESULTS.event_occurred
-    value = jnp.asarray(result._value)
-    return (value == good[0]._value) | (value == good[1]._value)
-
-
 def _batch_of_one(sample: PyTree[Array]) -> PyTree[Array]:
     return jtu.tree_map(lambda x: x[None], sample)
 
@@ -133,7 +127,7 @@ def make_step(
             loss, stats = outcome.loss, outcome.solution.stats
             penalty = jnp.mean(jnp.asarray(stats.get("penalty", 0.0)))
             nfe = jnp.mean(stats["nfe"].astype(penalty.dtype))
-            failed = jnp.sum(jnp.invert(_okay(outcome.solution.result)).astype(jnp.int32))
+            failed = jnp.sum(jnp.invert(dfx.is_okay(outcome.solution.result)).astype(jnp.int32))
             # The product has the dtype of the penalty, not that of the schedule.
             with jax.numpy_dtype_promotion("standard"):
                 factor = jnp.asarray(weight(state.control), penalty.dtype)
@@ -176,7 +170,7 @@ def make_evaluation(task: AbstractTask, solve: Solve, *, double: bool = False):
     def each(model: eqx.Module, batch: Samples, key: PRNGKeyArray) -> tuple[Evaluated, Rate]:
         outcome = task.loss(model, batch, solve, key)
         stats = outcome.solution.stats
-        failed = jnp.invert(_okay(outcome.solution.result))
+        failed = jnp.invert(dfx.is_okay(outcome.solution.result))
         weight = jnp.asarray(outcome.weight, outcome.loss.dtype)
         counts = stats["nfe"], stats["num_steps"], failed
         return Evaluated(outcome.loss, outcome.metrics, *counts, weight), stats.get("penalty")

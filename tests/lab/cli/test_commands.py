@@ -156,6 +156,7 @@ def test_flags_override_a_file_and_single_settings_override_both(taynode, monkey
     assert (settings.epochs, settings.seed) == (1, 8)
     assert (settings.regularizer.name, settings.regularizer.weight) == ("r3", 0.5)
     assert settings.training.rtol == settings.evaluation.rtol == 1e-2
+    assert settings.training.atol == 1e-2
     assert settings.evaluation.atol == 1e-4
 
 

@@ -70,8 +70,8 @@ def test_each_model_is_a_file(run, eased):
     for point, loaded in zip(others, models, strict=True):
         # Those of the training before are counted.
         assert loaded.step == 16 + point["step"]
-        charged = loaded.config.regularizer
-        assert (charged.name, charged.weight) == ("r3", point["weight"])
+        penalized = loaded.config.regularizer
+        assert (penalized.name, penalized.weight) == ("r3", point["weight"])
     # The last of them is what the front says it is.
     loaded = models[-1]
     evaluator = lab.Evaluator(Tiny(), loaded.config.evaluation)

@@ -52,13 +52,19 @@ def call(*words):
     return stop.value.code
 
 
-@pytest.mark.parametrize("command", ["evaluate", "sample", "density"])
+@pytest.mark.parametrize("command", ["evaluate", "sample", "density", "advise", "ease"])
 def test_a_command_does_not_import_the_task_that_a_run_names(downloaded, capsys, command):
     assert call(command, downloaded) == 2
     told = " ".join(capsys.readouterr().err.split())
     assert "`task` 'evil:Task' is not a built-in task" in told
     assert "--task evil:Task" in told
     assert "`task=`" in told
+
+
+def test_a_reference_does_not_import_the_task_that_it_names(downloaded, capsys):
+    words = "--scale", "smoke", "--within", "1%", "--reference", downloaded
+    assert call("train", "toy", *words) == 2
+    assert "is a run of evil:Task" in " ".join(capsys.readouterr().err.split())
 
 
 def test_load_does_not_import_the_task_that_a_run_names(downloaded):

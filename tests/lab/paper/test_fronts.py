@@ -9,8 +9,9 @@ from scipy.stats import spearmanr
 from taynode.lab.paper.arms import arms_of, MissingRuns
 from taynode.lab.paper.fronts import WeightFront
 from taynode.lab.paper.mnist_sweep import jobs, weight_of
-from taynode.lab.paper.statistics import rank_correlation, rounded, spread
+from taynode.lab.paper.statistics import rounded, spread
 from taynode.lab.paper.taylor_cost import fit_errors
+from taynode.ranks import rank_correlation
 
 
 FRONT = WeightFront(

@@ -90,7 +90,7 @@ def test_tradeoff_takes_three(tmp_path):
 @pytest.mark.parametrize("size", [1, 2, 12])
 def test_paths_share_axes_and_colors(tmp_path, size):
     panels = draw_paths(read_groups(write_pair(tmp_path, size=size)))
-    assert panels.order == 2  # what was charged
+    assert panels.order == 2  # what was penalized
     assert panels.is_line == (size == 1)
     without, with_ = (figure for _, figure in panels.figures)
     assert without["layout"] == with_["layout"]

@@ -32,8 +32,8 @@ def test_every_name_stands_for_something(names):
 
 @pytest.mark.parametrize("name", ["none", *REGULARIZERS])
 def test_every_regularizer_can_be_made(name):
-    charged = RegularizerConfig(name, 1.0, quadrature=quadratures_of(name)[-1])
-    made = make_regularizer(TrainConfig(regularizer=charged), lambda y: y)
+    penalized = RegularizerConfig(name, 1.0, quadrature=quadratures_of(name)[-1])
+    made = make_regularizer(TrainConfig(regularizer=penalized), lambda y: y)
     assert (made is None) == (name == "none")
 
 

@@ -11,8 +11,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import taynode as tn
+from taynode.advice.measure import name_of
 from taynode.advice.order import best_order
-from taynode.advice.problem import adaptive, InitialValues
+from taynode.advice.problem import adaptive, InitialValues, solve_exactly
+from taynode.advice.search import audit
 from taynode.advice.stiffness import stiffness_of
 from taynode.models import Solve
 
@@ -160,3 +162,27 @@ def test_what_is_wrong_is_named(changes, message):
     options = {"y0s": Y0S, "rtol": RTOL} | changes
     with pytest.raises(ValueError, match=message):
         tn.advise(FIELD, options["y0s"], 0.0, 1.0, rtol=options["rtol"])
+
+
+@pytest.mark.parametrize(
+    "present",
+    [
+        Solve(dfx.Heun(), num_steps=4, regularizer=tn.TotalDerivative(order=2)),
+        Solve(dfx.Heun(), stepsize_controller=dfx.StepTo(jnp.linspace(0.0, 1.0, 5))),
+        Solve(dfx.Heun(), max_steps=2),
+    ],
+    ids=["regularized", "steps of its own", "fails"],
+)
+def test_a_setting_of_training_is_audited(present):
+    problem = InitialValues(FIELD, Y0S[:2], 0.0, 1.0, None)
+    exact = solve_exactly(problem, RTOL, ATOL)
+    found = audit(problem, exact, present, None).present
+    assert not found.is_accurate
+    assert found.solver == "Heun"
+
+
+def test_solvers_are_told_apart_by_what_they_wrap():
+    names = [name_of(dfx.HalfSolver(solver)) for solver in (dfx.Euler(), dfx.Heun())]
+    assert names == ["HalfSolver(Euler)", "HalfSolver(Heun)"]
+    with pytest.raises(ValueError, match="Heun twice"):
+        tn.advise(FIELD, Y0S[:2], 0.0, 1.0, solvers=(dfx.Heun(), dfx.Heun()))

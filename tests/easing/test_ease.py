@@ -298,3 +298,10 @@ def test_wrong_arguments():
 
     with pytest.raises(ValueError, match=r"solution of `tn.diffeqsolve\(..., regularizer=...\)`"):
         tn.ease(MODEL, unregularized, batches, VALID, OPTIMIZER, steps=1, key=KEY)
+
+
+def test_outputs_that_do_not_differ_cannot_be_matched():
+    """Their variance was divided by, and the loss was NaN."""
+    constant = tn.matching(None, lambda model, batch, key: (jnp.ones(1), None))
+    with pytest.raises(RuntimeError, match="the outputs do not differ"):
+        constant(None, None, jr.key(0))
