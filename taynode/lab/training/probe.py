@@ -12,9 +12,10 @@ from .build import make_solve
 from .step import make_evaluation, Probe
 
 
-# The evaluations of samples differ by a third of their mean. A training step on a fixed grid is
-# cheap, so that a probe of many samples would be a large part of it.
-ADAPTIVE_SAMPLES, FIXED_SAMPLES = 128, 32
+# The evaluations of samples differ by a third of their mean, so many samples are better. But where
+# training is cheap beside a probe, a large one would take a large part of the time: if only the
+# probe needs double precision, and if training is on a fixed grid.
+USUAL_SAMPLES, DOUBLE_SAMPLES, FIXED_SAMPLES = 128, 64, 32
 
 
 def make_probe(task: AbstractTask, training: SolveConfig, evaluation: SolveConfig) -> Probe:
@@ -24,7 +25,12 @@ def make_probe(task: AbstractTask, training: SolveConfig, evaluation: SolveConfi
     the solver and the tolerance of evaluations. If no measurement is due, it solves nothing and
     returns NaN.
     """
-    num_samples = ADAPTIVE_SAMPLES if training.steps is None else FIXED_SAMPLES
+    if training.steps is not None:
+        num_samples = FIXED_SAMPLES
+    elif evaluation.needs_double and not training.needs_double:
+        num_samples = DOUBLE_SAMPLES
+    else:
+        num_samples = USUAL_SAMPLES
     evaluate = make_evaluation(task, make_solve(evaluation), double=evaluation.needs_double)
 
     def probe(
