@@ -22,9 +22,10 @@ ADAPTIVE = [
     tn.solvers.Fehlberg12(),
 ]
 # They differ from some of those above in their coefficients alone.
-MORE = [dfx.HalfSolver(dfx.Euler()), tn.solvers.RK4(), tn.solvers.OwrenZennaro5()]
 SIMILAR = [
-    *MORE,
+    dfx.HalfSolver(dfx.Euler()),
+    tn.solvers.RK4(),
+    tn.solvers.OwrenZennaro5(),
     dfx.Bosh3(),
     dfx.Tsit5(),
     dfx.Dopri8(),
@@ -36,9 +37,6 @@ SIMILAR = [
     dfx.HalfSolver(dfx.Heun()),
     dfx.HalfSolver(dfx.ReversibleHeun()),
     tn.solvers.RKFehlberg45(),
-]
-SLOW_SIMILAR = [
-    solver if solver in MORE else pytest.param(solver, marks=pytest.mark.slow) for solver in SIMILAR
 ]
 # Without an estimate of the error.
 SIMPLE = [dfx.Euler(), dfx.LeapfrogMidpoint()]
@@ -89,7 +87,7 @@ def evaluations_at_start(solver):
     return 2 if isinstance(solver, dfx.HalfSolver) else 1
 
 
-@pytest.mark.parametrize("solver", [*ADAPTIVE, *SLOW_SIMILAR], ids=name)
+@pytest.mark.parametrize("solver", [*ADAPTIVE, *SIMILAR], ids=name)
 def test_nfe_of_adaptive_solves_is_that_of_a_counter(solver):
     """One program; where the field jumps, how fast it is, and the first step are arguments."""
     usual, times = solve(solver, scenario())

@@ -43,6 +43,7 @@ QUADRATURES = {
     "backward": tn.Backward(),
 }
 ADJOINTS = {
+    "accepted steps": tn.AcceptedStepAdjoint(),
     "checkpoint": dfx.RecursiveCheckpointAdjoint(),
     "direct": dfx.DirectAdjoint(),
     "backsolve": dfx.BacksolveAdjoint(),
@@ -51,7 +52,7 @@ ADJOINTS = {
 # `Backward` exists in reverse mode alone. With a time for each row, which differs from `Sampled` in
 # how states are read, the other adjoints are in `test_penalties.py`.
 PRODUCT = [(q, a) for q in ("augmented", "sampled", "backward") for a in ADJOINTS]
-PRODUCT = [*(pair for pair in PRODUCT if pair != ("backward", "forward")), ("rows", "checkpoint")]
+PRODUCT = [*(pair for pair in PRODUCT if pair != ("backward", "forward")), ("rows", "accepted steps")]
 
 
 def exact(x, fraction):

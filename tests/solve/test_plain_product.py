@@ -69,7 +69,12 @@ THRESHOLDS = [
     {"end": 0.8, "within": NEVER},
     {"end": NEVER, "within": 0.8},
 ]
-ADJOINTS = [dfx.RecursiveCheckpointAdjoint(), dfx.DirectAdjoint(), dfx.ForwardMode()]
+ADJOINTS = [
+    tn.AcceptedStepAdjoint(),
+    dfx.RecursiveCheckpointAdjoint(),
+    dfx.DirectAdjoint(),
+    dfx.ForwardMode(),
+]
 # Solvers, kinds of output and adjoints meet with and without events; each solver meets two of the
 # kinds of output and two of the adjoints.
 CASES = [
