@@ -52,7 +52,8 @@ ADJOINTS = {
 # `Backward` exists in reverse mode alone. With a time for each row, which differs from `Sampled` in
 # how states are read, the other adjoints are in `test_penalties.py`.
 PRODUCT = [(q, a) for q in ("augmented", "sampled", "backward") for a in ADJOINTS]
-PRODUCT = [*(pair for pair in PRODUCT if pair != ("backward", "forward")), ("rows", "accepted steps")]
+PRODUCT = [pair for pair in PRODUCT if pair != ("backward", "forward")]
+PRODUCT.append(("rows", "accepted steps"))
 
 
 def exact(x, fraction):
