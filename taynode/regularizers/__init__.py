@@ -4,10 +4,11 @@ from .at_point import penalty_at as penalty_at
 from .base import AbstractRegularizer as AbstractRegularizer
 from .curvature import Curvature as Curvature
 from .directional import DirectionalDerivative as DirectionalDerivative
+from .error_estimate import ErrorEstimate as ErrorEstimate
 from .expected_nfe import ExpectedNFE as ExpectedNFE
 from .jacobian import JacobianFrobenius as JacobianFrobenius
 from .kinetic import KineticEnergy as KineticEnergy
 from .path import PolynomialDistance as PolynomialDistance
 from .rnode import RNODE as RNODE
-from .step import ErrorEstimate as ErrorEstimate, Stiffness as Stiffness
+from .stiffness import Stiffness as Stiffness
 from .total_derivative import TotalDerivative as TotalDerivative
