@@ -55,15 +55,14 @@ def integrate_stepwise(problem: Problem, field: AugmentedField) -> Penalized:
         why = f"`solver={name}()` is not one of diffrax or taynode"
     if problem.is_backsolve:
         raise ValueError(
-            f"{why}, so `quadrature=Augmented()` "
-            "integrates over single steps, which `adjoint=BacksolveAdjoint()` cannot differentiate; "
-            "use `quadrature=tn.Sampled()`, or `adjoint=RecursiveCheckpointAdjoint()`."
+            f"{why}, so `quadrature=Augmented()` integrates over single steps, which "
+            "`adjoint=BacksolveAdjoint()` cannot differentiate; use `quadrature=tn.Sampled()`, or "
+            "`adjoint=RecursiveCheckpointAdjoint()`."
         )
     if problem.event is not None and problem.event.root_finder is not None:
         raise ValueError(
-            f"{why}, so `quadrature=Augmented()` "
-            "integrates over whole steps, but an `event` with a `root_finder` ends within one; use "
-            "`quadrature=tn.Sampled()`."
+            f"{why}, so `quadrature=Augmented()` integrates over whole steps, but an "
+            "`event` with a `root_finder` ends within one; use `quadrature=tn.Sampled()`."
         )
     # Gauss-Legendre quadrature of the order of the solver.
     points = max(2, -(-(problem.solver.order(problem.terms) or 0) // 2))

@@ -1,5 +1,7 @@
 """Controlled differential equations: a regularizer sees dy/dt = f(y) dX/dt."""
 
+import itertools
+
 import diffrax as dfx
 import equinox as eqx
 import jax
@@ -109,7 +111,7 @@ def penalty(name, order):
         y = 1.3 * np.exp(control_at(name, t)[0] - VALUES[0])
         return closed_form(name, t, y)[order - 1] ** 2
 
-    pieces = zip(KNOTS[:-1], KNOTS[1:], strict=True)
+    pieces = itertools.pairwise(KNOTS)
     return sum(scipy.integrate.quad(rate, a, b, epsabs=1e-12, epsrel=1e-12)[0] for a, b in pieces)
 
 
