@@ -5,7 +5,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray, PyTree, Real
 
 from .._types import Args, RealScalarLike, VectorField, Y
 from ..adjoint import AcceptedStepAdjoint
@@ -57,9 +57,10 @@ class Solve(eqx.Module):
         t0: RealScalarLike = 0.0,
         t1: RealScalarLike = 1.0,
         saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
+        step_ts: Real[Array, " steps"] | None = None,
         key: PRNGKeyArray | None = None,
     ) -> dfx.Solution:
-        """Solve from `t0` to `t1`."""
+        """Solve from `t0` to `t1`. Adaptive steps end at the times `step_ts`, if given."""
         # Time has the precision of the state. Python numbers would become float64 with x64.
         dtype = jnp.result_type(*(x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)))
         dtype = jnp.finfo(dtype).dtype  # real, if the state is complex
@@ -73,6 +74,9 @@ class Solve(eqx.Module):
         if self.num_steps is not None:
             controller = FixedGrid(jnp.linspace(t0, t1, self.num_steps + 1))
             max_steps = self.num_steps
+        elif step_ts is not None:
+            step_ts = jnp.asarray(step_ts, dtype)
+            controller = dfx.ClipStepSizeController(controller, step_ts=step_ts)
         return diffeqsolve(
             dfx.ODETerm(vector_field),
             self.solver,
