@@ -30,8 +30,12 @@ class ControlledField(eqx.Module):
     ) -> Float[Array, "num size"]:
         """Compute dy/dt."""
         slopes = jax.vmap(lambda control: control.derivative(t))(args.value)
-        matrix = jnp.tanh(self.second(jax.nn.softplus(self.first(y))))
-        return jnp.einsum("nij,nj->ni", matrix.reshape(*y.shape, -1), slopes)
+        return jnp.einsum("nij,nj->ni", self.matrix(y), slopes)
+
+    def matrix(self, y: Float[Array, "*batch size"]) -> Float[Array, "*batch size channels"]:
+        """Compute f(y), for a `diffrax.ControlTerm`."""
+        values = jnp.tanh(self.second(jax.nn.softplus(self.first(y))))
+        return values.reshape(*y.shape, -1)
 
 
 class NeuralCDE(eqx.Module):

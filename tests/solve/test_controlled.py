@@ -219,7 +219,9 @@ def test_backsolve_has_the_same_gradient(quadrature):
         tn.AcceptedStepAdjoint(),
         quadrature if isinstance(quadrature, tn.Sampled) else tn.Augmented(),
     )
-    assert gradient(dfx.BacksolveAdjoint(), quadrature) == pytest.approx(expected, rel=1e-4)
+    assert float(gradient(dfx.BacksolveAdjoint(), quadrature)) == pytest.approx(
+        float(expected), rel=1e-4
+    )
 
 
 class Squares(dfx.AbstractPath):
