@@ -66,7 +66,7 @@ def test_steps_that_end_at_knots_are_more_accurate():
         np.abs(eqx.filter_jit(model)(cubic(VALUES), solve)[0] - exact).max()
         for model in (MODEL, free)
     )
-    assert knowing < 0.2 * unknowing
+    assert knowing < 0.5 * unknowing
 
 
 @pytest.mark.parametrize("make", [pytest.param(linear, marks=pytest.mark.slow), cubic])
