@@ -56,7 +56,8 @@ class NeuralCDE(eqx.Module):
     - `at_knots`: whether adaptive steps end at the knots of the controls. Derivatives of most
         interpolations jump there. A step across a knot has an error that its estimate misses, so a
         solve that does not know the knots is both slow and inaccurate. Controls without such jumps,
-        such as natural cubic splines, do not need it.
+        such as natural cubic splines, do not need it. The slopes of a control must not jump, unless
+        it is a `diffrax.LinearInterpolation`.
     - `key`: a random key for the weights.
     """
 
@@ -98,11 +99,16 @@ class NeuralCDE(eqx.Module):
         - `key`: a random key for the penalty.
         """
         start = jax.vmap(lambda control: control.evaluate(control.t0))(controls)
+        knots = {}
+        if self.at_knots:
+            # Behind a jump of the slope, a solver must evaluate it anew.
+            jumps = isinstance(controls, dfx.LinearInterpolation)
+            knots = {"jump_ts" if jumps else "step_ts": controls.ts[0, 1:-1]}
         solution = (solve or Solve())(
             self.vector_field,
             self.initial(start),
             PerRow(controls),
-            step_ts=controls.ts[0, 1:-1] if self.at_knots else None,
+            **knots,
             key=key,
         )
         return self.head(solution.ys[-1]), solution

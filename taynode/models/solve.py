@@ -58,9 +58,14 @@ class Solve(eqx.Module):
         t1: RealScalarLike = 1.0,
         saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
         step_ts: Real[Array, " steps"] | None = None,
+        jump_ts: Real[Array, " jumps"] | None = None,
         key: PRNGKeyArray | None = None,
     ) -> dfx.Solution:
-        """Solve from `t0` to `t1`. Adaptive steps end at the times `step_ts`, if given."""
+        """Solve from `t0` to `t1`.
+
+        Adaptive steps end at the times `step_ts` and `jump_ts`, if given. The vector field jumps at
+        the latter.
+        """
         # Time has the precision of the state. Python numbers would become float64 with x64.
         dtype = jnp.result_type(*(x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)))
         dtype = jnp.finfo(dtype).dtype  # real, if the state is complex
@@ -74,9 +79,9 @@ class Solve(eqx.Module):
         if self.num_steps is not None:
             controller = FixedGrid(jnp.linspace(t0, t1, self.num_steps + 1))
             max_steps = self.num_steps
-        elif step_ts is not None:
-            step_ts = jnp.asarray(step_ts, dtype)
-            controller = dfx.ClipStepSizeController(controller, step_ts=step_ts)
+        elif step_ts is not None or jump_ts is not None:
+            cast = lambda ts: None if ts is None else jnp.asarray(ts, dtype)
+            controller = dfx.ClipStepSizeController(controller, cast(step_ts), cast(jump_ts))
         return diffeqsolve(
             dfx.ODETerm(vector_field),
             self.solver,
