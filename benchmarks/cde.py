@@ -50,10 +50,15 @@ def linear(times, values):
     return jax.vmap(lambda x: dfx.LinearInterpolation(times, x))(values)
 
 
+def cubic(knots, coefficients) -> Any:
+    d, c, b, a = map(jnp.asarray, coefficients)
+    return dfx.CubicInterpolation(jnp.asarray(knots), (d, c, b, a))
+
+
 def natural(times, values):
     """A cubic spline: its third derivative jumps at each knot. It looks into the future."""
-    spline = lambda x: map(jnp.asarray, CubicSpline(times, x, bc_type="natural").c)
-    return stacked([dfx.CubicInterpolation(times, tuple(spline(x))) for x in np.asarray(values)])
+    spline = lambda x: cubic(times, CubicSpline(times, x, bc_type="natural").c)
+    return stacked([spline(x) for x in np.asarray(values)])
 
 
 def coarse(times, values):
@@ -64,10 +69,7 @@ def coarse(times, values):
     def control(x):
         spline = make_lsq_spline(times, x, knots)
         pieces = [PPoly.from_spline((spline.t, c, 3)) for c in spline.c.T]
-        coefficients = np.stack([p.c[:, 3:-3] for p in pieces], axis=-1)
-        return dfx.CubicInterpolation(
-            jnp.asarray(knots[3:-3]), tuple(map(jnp.asarray, coefficients))
-        )
+        return cubic(knots[3:-3], np.stack([p.c[:, 3:-3] for p in pieces], axis=-1))
 
     return stacked([control(x) for x in np.asarray(values)])
 

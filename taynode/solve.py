@@ -57,7 +57,9 @@ def diffeqsolve(
     A regularizer needs a path with derivatives: `terms` is an `ODETerm`, or a `ControlTerm` with a
     differentiable control X, whose path follows dy/dt = f(t, y, args) dX/dt. Total derivatives then
     include those of X. At a knot of an interpolation they are those from inside of the piece that
-    ends there. Jumps at knots are not charged.
+    ends there. Jumps at knots are not charged. Steps across knots are inaccurate: pass
+    `stepsize_controller=diffrax.ClipStepSizeController(controller, jump_ts=control.ts)`, or
+    `step_ts=` if dX/dt is continuous.
 
     **Arguments:** those of `diffrax.diffeqsolve`, and
 

@@ -79,7 +79,9 @@ class Solve(eqx.Module):
         if self.num_steps is not None:
             controller = FixedGrid(jnp.linspace(t0, t1, self.num_steps + 1))
             max_steps = self.num_steps
-        elif step_ts is not None or jump_ts is not None:
+        elif isinstance(controller, dfx.AbstractAdaptiveStepSizeController) and (
+            step_ts is not None or jump_ts is not None
+        ):
             cast = lambda ts: None if ts is None else jnp.asarray(ts, dtype)
             controller = dfx.ClipStepSizeController(controller, cast(step_ts), cast(jump_ts))
         return diffeqsolve(

@@ -1,12 +1,15 @@
 """Spirals at irregular times, classified by a neural controlled differential equation."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import diffrax as dfx
 import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..._types import VectorField
 from ...models import NeuralCDE
 from ..config import OptimizerConfig, SolveConfig, TrainConfig
 from ..data.series import Series
@@ -49,11 +52,25 @@ class Spirals(AbstractClassification):
         width = {"smoke": 8, "laptop": 32, "paper": 128}[self.scale]
         return NeuralCDE(3, 8, width, 2, key=key)
 
+    def initial_state(self, model: NeuralCDE, batch: Batch) -> Float[Array, "num size"]:
+        """A linear map of the first values."""
+        return model.initial(jax.vmap(lambda control: control.evaluate(control.t0))(batch.inputs))
+
+    def arguments(self, batch: Batch) -> Any:
+        """The controls."""
+        return batch.inputs
+
+    def vector_field(self, model: NeuralCDE) -> VectorField:
+        """That of one sample, whose argument is its control."""
+        return lambda t, y, control: model.vector_field.matrix(y) @ control.derivative(t)
+
 
 def _as_batch(series: Series) -> Batch:
+    times = jnp.asarray(series.times)
+
     def control(values):
-        coefficients = dfx.backward_hermite_coefficients(series.times, values)
-        return dfx.CubicInterpolation(jax.numpy.asarray(series.times), coefficients)
+        coefficients = dfx.backward_hermite_coefficients(times, values)
+        return dfx.CubicInterpolation(times, coefficients)
 
     controls = jax.jit(jax.vmap(control))(series.values)
-    return Batch(jax.tree_util.tree_map(np.asarray, controls), series.labels)
+    return Batch(jtu.tree_map(np.asarray, controls), series.labels)
