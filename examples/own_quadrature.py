@@ -27,7 +27,7 @@ class GaussLegendre(tn.AbstractQuadrature):
         ts, ys, states = solution.ts[0], solution.ys[0], solution.ys[1]
 
         drawn = regularizer.init(problem.y0, problem.args, key=key)
-        rate_at = lambda t, y: regularizer.rate(problem.terms.vf, t, y, problem.args, drawn)[1]
+        rate_at = lambda t, y: regularizer.rate(problem.slope_term.vf, t, y, problem.args, drawn)[1]
         rates = jax.vmap(rate_at)(times, states)
         length = jnp.abs(problem.t1 - problem.t0)
         integral = jax.tree.map(lambda r: length * jnp.tensordot(weights / 2, r, axes=1), rates)

@@ -66,6 +66,13 @@ def diffeqsolve(
     steps and values are those of the plain system. Without a regularizer and with a given `dt0`,
     the result is that of diffrax, with its evaluations counted.
 
+    A regularizer needs a path with derivatives: `terms` is an `ODETerm`, or a `ControlTerm` with a
+    differentiable control X, whose path follows dy/dt = f(t, y, args) dX/dt. Total derivatives then
+    include those of X. At a knot of an interpolation they are those from inside of the piece that
+    ends there. Jumps at knots are not penalized. Steps across knots are inaccurate: pass
+    `stepsize_controller=diffrax.ClipStepSizeController(controller, jump_ts=control.ts)`, or
+    `step_ts=` if dX/dt is continuous.
+
     **Arguments:** those of `diffrax.diffeqsolve`, and
 
     - `regularizer`: the penalty, such as `tn.TotalDerivative(order=3)`, or any pytree of
@@ -86,8 +93,8 @@ def diffeqsolve(
 
     - `"nfe"`: the number of evaluations of the vector field, per sample under `jax.vmap`: all
         stages of accepted and rejected steps, and the choice of the first step.
-    - `"nfe_exact"`: `False` for implicit solvers and for other than ordinary differential
-        equations, where `"nfe"` counts stages.
+    - `"nfe_exact"`: `False` for implicit solvers and for a `MultiTerm`, where `"nfe"` counts
+        stages.
     - `"penalty"`: the penalty, a pytree like `regularizer`. It is differentiable.
     - `"penalty_known"`: `False` if `"penalty"` is NaN and has just a gradient, see `tn.Backward`.
     - `"penalty_evaluations"`: the number of evaluations of the penalty's rate.

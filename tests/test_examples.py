@@ -54,6 +54,15 @@ def test_ease_makes_points(capsys):
 
 
 @pytest.mark.slow
+def test_cde_is_cheaper_with_a_smooth_control(capsys):
+    with jax.numpy_dtype_promotion("standard"):
+        load("cde").main(num_steps=3)
+    lines = capsys.readouterr().out.splitlines()
+    hermite, natural, charged = (int(line.split()[-2]) for line in lines)
+    assert charged <= natural < 0.6 * hermite
+
+
+@pytest.mark.slow
 def test_a_budget_is_kept():
     module = load("budget")
     with jax.numpy_dtype_promotion("standard"):

@@ -51,7 +51,9 @@ def integrate(
     solution, watch = _solve_watched(problem)
     solution, end = _take_end(problem, solution)
     num_restarts = 0 if watch is None else watch.num_restarts
-    exact = cost.exact and all(isinstance(term, dfx.ODETerm) for term in _terms(problem))
+    # Several terms in one, as in stochastic equations, are evaluated differently often.
+    single = dfx.ODETerm, dfx.ControlTerm
+    exact = cost.exact and all(isinstance(term, single) for term in _terms(problem))
     stats = {
         **solution.stats,
         "nfe": spent + cost.attempt * solution.stats["num_steps"] + cost.restart * num_restarts,

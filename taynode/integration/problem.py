@@ -51,6 +51,15 @@ class Problem(eqx.Module):
         return isinstance(self.terms, dfx.ODETerm)
 
     @property
+    def slope_term(self) -> dfx.ODETerm:
+        """The term of the slope dy/dt along the path, which a regularizer is evaluated with.
+
+        It is that of the user, or f(t, y, args) dX/dt if a control X drives the equation. The
+        solver then makes its steps with the increments of X all the same.
+        """
+        return self.terms if self.is_ode else self.terms.to_ode()
+
+    @property
     def is_adaptive(self) -> bool:
         """Whether error estimates control the step size."""
         return isinstance(self.stepsize_controller, dfx.AbstractAdaptiveStepSizeController)

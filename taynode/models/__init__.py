@@ -1,5 +1,6 @@
 """Models made of neural differential equations: plain `eqx.Module`s."""
 
+from .cde import ControlledField as ControlledField, NeuralCDE as NeuralCDE
 from .classifier import NeuralODEClassifier as NeuralODEClassifier
 from .convolution import convolve as convolve
 from .divergence import (

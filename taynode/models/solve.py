@@ -5,7 +5,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray, PyTree, Real
 
 from .._types import Args, RealScalarLike, VectorField, Y
 from ..adjoint import AcceptedStepAdjoint
@@ -61,9 +61,15 @@ class Solve(eqx.Module):
         t0: RealScalarLike = 0.0,
         t1: RealScalarLike = 1.0,
         saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
+        step_ts: Real[Array, " steps"] | None = None,
+        jump_ts: Real[Array, " jumps"] | None = None,
         key: PRNGKeyArray | None = None,
     ) -> dfx.Solution:
-        """Solve from `t0` to `t1`."""
+        """Solve from `t0` to `t1`.
+
+        Adaptive steps end at the times `step_ts` and `jump_ts`, if given. The vector field jumps at
+        the latter.
+        """
         # Time has the precision of the state. Python numbers would become float64 with x64.
         inexact = [x.dtype for x in jtu.tree_leaves(y0) if eqx.is_inexact_array(x)]
         if not inexact:
@@ -80,6 +86,11 @@ class Solve(eqx.Module):
         if self.num_steps is not None:
             controller = FixedGrid(jnp.linspace(t0, t1, self.num_steps + 1))
             max_steps = self.num_steps
+        elif isinstance(controller, dfx.AbstractAdaptiveStepSizeController) and (
+            step_ts is not None or jump_ts is not None
+        ):
+            cast = lambda ts: None if ts is None else jnp.asarray(ts, dtype)
+            controller = dfx.ClipStepSizeController(controller, cast(step_ts), cast(jump_ts))
         return diffeqsolve(
             dfx.ODETerm(vector_field),
             self.solver,

@@ -18,7 +18,8 @@ class Augmented(AbstractQuadrature):
 
     The `step` of a solver that is neither in diffrax nor in taynode may need the structure of `y0`,
     so it steps the plain system only. The rate is then integrated over each step by Gauss-Legendre
-    quadrature, with states from the dense output of the solver.
+    quadrature, with states from the dense output of the solver. So it is for a `ControlTerm`, whose
+    steps are made with the increments of the control, and not with its derivative.
     """
 
     def solve(
@@ -26,6 +27,6 @@ class Augmented(AbstractQuadrature):
     ) -> Penalized:
         """Solve for the state and the integral."""
         field = augment(self, problem, regularizer, key)
-        if takes_any_state(problem.solver):
+        if problem.is_ode and takes_any_state(problem.solver):
             return solve_augmented(problem, field, field)
         return integrate_stepwise(problem, field)

@@ -32,7 +32,7 @@ def augment(
             "solves a larger system than the one of that state. Use `quadrature=tn.Sampled()`."
         )
     states = regularizer.init(problem.y0, problem.args, key=key)
-    return AugmentedField(problem.terms, regularizer, states)
+    return AugmentedField(problem.slope_term, regularizer, states)
 
 
 def takes_any_state(solver: dfx.AbstractSolver) -> bool:

@@ -41,6 +41,11 @@ class Backward(AbstractQuadrature):
 
 def _check(problem: Problem) -> None:
     name = type(problem.solver).__name__
+    if not problem.is_ode:
+        raise ValueError(
+            "`quadrature=Backward()` needs `terms` to be an `ODETerm`, got a `ControlTerm`; pass "
+            "`term.to_ode()`, or use `Augmented()` or `Sampled()`."
+        )
     if isinstance(problem.adjoint, dfx.ForwardMode):
         raise ValueError(
             "`quadrature=Backward()` exists in reverse-mode differentiation only, so it cannot "

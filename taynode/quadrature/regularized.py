@@ -35,6 +35,11 @@ def regularized(
     - `regularizer`: a regularizer or a pytree of them. The penalty has the same structure.
     - `y0`, `args`, `key`: for regularizers that draw noise, such as `JacobianFrobenius`.
     """
+    if not isinstance(term, dfx.ODETerm):
+        raise TypeError(
+            f"`term` must be an `ODETerm`, got `{type(term).__name__}`. If it is a `ControlTerm`, "
+            "pass `term.to_ode()`."
+        )
     combined = combine(term, regularizer)
     states = combined.init(y0, args, key=key)
     return dfx.ODETerm(AugmentedField(term, combined, states))

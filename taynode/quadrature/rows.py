@@ -78,7 +78,7 @@ def row_rates(
         row = jtu.tree_map(jnp.expand_dims, row, y_axes)
         args = _map_values(args, jnp.expand_dims)
         noise = regularizer.init(row, args, key=key)
-        return regularizer.rate(problem.terms.vf, t, row, args, noise)[1]
+        return regularizer.rate(problem.slope_term.vf, t, row, args, noise)[1]
 
     over_rows = eqx.filter_vmap(rates_of_row, in_axes=(0, y_axes, args_axes, 0))
     keys = jr.split(key, num_rows)
@@ -104,7 +104,7 @@ def _check_field(problem: Problem, axis: int) -> None:
     row = jtu.tree_map(lambda y: first(y, axis), problem.y0)
     args = _map_values(problem.args, first)
     try:
-        slope = eqx.filter_eval_shape(problem.terms.vector_field, problem.t0, row, args)
+        slope = eqx.filter_eval_shape(problem.slope_term.vector_field, problem.t0, row, args)
     except Exception as error:
         error.add_note(f"`batch_axis={axis}` evaluates the vector field on one row. {HINT}")
         raise

@@ -25,6 +25,9 @@ class Sampled(AbstractQuadrature):
     the gradient is unbiased, too. Needs `key=`; pass another one at each training step, and one for
     each sample under `jax.vmap`.
 
+    Where the vector field is not smooth, as at the knots of an interpolated control, there is no
+    rate. A random time is such a point with probability zero.
+
     If an event or a failure ends the solve early, later times do not contribute.
 
     **Arguments:**
@@ -66,11 +69,12 @@ class Sampled(AbstractQuadrature):
             saveat = also_saving(problem.saveat, dfx.SubSaveAt(t1=True, fn=time_and_state))
             problem = problem.replace(saveat=saveat)
             interval = jax.lax.stop_gradient(interval)
+        term = problem.slope_term
         if self.batch_axis is None:
             times = self._times(*interval, (self.points,), time_key)
             solution, readings = read_batch(problem, times)
             noise = regularizer.init(problem.y0, problem.args, key=noise_key)
-            rates_at = lambda t, y: regularizer.rate(problem.terms.vf, t, y, problem.args, noise)[1]
+            rates_at = lambda t, y: regularizer.rate(term.vf, t, y, problem.args, noise)[1]
         else:
             num_rows = check_rows(problem, self.batch_axis)
             times = self._times(*interval, (self.points, num_rows), time_key)

@@ -50,17 +50,19 @@ class StepIntegrator(AbstractObserver):
 def integrate_stepwise(problem: Problem, field: AugmentedField) -> Penalized:
     """Solve the plain system, and integrate the rate over each step."""
     name = type(problem.solver).__name__
+    why = "`terms` is a `ControlTerm`"
+    if problem.is_ode:
+        why = f"`solver={name}()` is not one of diffrax or taynode"
     if problem.is_backsolve:
         raise ValueError(
-            f"`solver={name}()` is not one of diffrax or taynode, so `quadrature=Augmented()` "
-            "integrates over its steps, which `adjoint=BacksolveAdjoint()` cannot differentiate; "
-            "use `quadrature=tn.Sampled()`, or `adjoint=RecursiveCheckpointAdjoint()`."
+            f"{why}, so `quadrature=Augmented()` integrates over single steps, which "
+            "`adjoint=BacksolveAdjoint()` cannot differentiate; use `quadrature=tn.Sampled()`, or "
+            "`adjoint=RecursiveCheckpointAdjoint()`."
         )
     if problem.event is not None and problem.event.root_finder is not None:
         raise ValueError(
-            f"`solver={name}()` is not one of diffrax or taynode, so `quadrature=Augmented()` "
-            "integrates over whole steps, but an `event` with a `root_finder` ends within one; use "
-            "`quadrature=tn.Sampled()`."
+            f"{why}, so `quadrature=Augmented()` integrates over whole steps, but an "
+            "`event` with a `root_finder` ends within one; use `quadrature=tn.Sampled()`."
         )
     # Gauss-Legendre quadrature of the order of the solver.
     points = max(2, -(-(problem.solver.order(problem.terms) or 0) // 2))

@@ -196,6 +196,37 @@ def test_nfe_of_two_terms_counts_evaluations_of_each():
     assert sol.stats["nfe_exact"] is True
 
 
+@pytest.mark.parametrize("solver", [dfx.Heun(), dfx.Tsit5()], ids=name)
+def test_nfe_of_a_controlled_equation_is_that_of_a_counter(solver):
+    check_controlled(solver)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", [*ADAPTIVE, *SIMILAR], ids=name)
+def test_nfe_of_all_solvers_of_a_controlled_equation_is_that_of_a_counter(solver):
+    check_controlled(solver)
+
+
+def check_controlled(solver):
+    """With steps that end at knots, where the derivative of the control jumps."""
+    knots = jnp.array([0.0, 0.3, 0.4, 1.1, 2.0])
+    control = dfx.LinearInterpolation(knots, jnp.array([0.0, 1.0, -1.0, 4.0, 3.0]))
+    term = dfx.ControlTerm(field, control)
+    known = dfx.ClipStepSizeController(pid(1e-3), jump_ts=knots[1:-1])
+    options = dict(regularizer=tn.KineticEnergy(), quadrature=tn.Augmented())
+    for each in (term, term.to_ode()):
+        TALLY.take()
+        sol = tn.diffeqsolve(
+            each, solver, 0.0, 2.0, 0.5, Y0, scenario(), stepsize_controller=known, **options
+        )
+        rates = int(sol.stats["penalty_evaluations"]) if each is term else 0
+        # As an ordinary equation, the solver's evaluations are those of the penalty.
+        assert len(TALLY.take()) == sol.stats["nfe"] + rates
+        assert sol.stats["nfe_exact"] is True
+    sol = tn.diffeqsolve(term, solver, 0.0, 2.0, 0.5, Y0, scenario(), stepsize_controller=known)
+    assert_counted(sol, TALLY.take())
+
+
 def test_dopri5_makes_two_evaluations_and_six_a_step():
     sol, times = solve(dfx.Dopri5(), scenario(), None, stepsize_controller=pid(1e-6))
     assert sol.stats["nfe"] == len(times) == 2 + 6 * sol.stats["num_steps"]

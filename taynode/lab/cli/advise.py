@@ -46,9 +46,14 @@ def advise(
     from rich.console import Console
 
     from ...advice import advise as find_advice
-    from ..report.paths import initial_state_of, interval_of, vector_field_of
+    from ..report.paths import HasArguments, initial_state_of, interval_of, vector_field_of
     from ..training.build import make_solve
 
+    if isinstance(loaded.task, HasArguments):
+        raise ConfigError(
+            f"`taynode advise` cannot solve {loaded.task.name!r}, whose vector field has arguments "
+            "of each sample. Call `tn.advise` for single samples."
+        )
     batch = jax.tree.map(lambda x: x[:samples], loaded.data.train)
     quiet = json_output or not sys.stderr.isatty()
     with Console(stderr=True, quiet=quiet).status("Solving ...") as status:

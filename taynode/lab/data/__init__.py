@@ -14,6 +14,7 @@ from .mnist import load_mnist as load_mnist
 from .oscillators import oscillators as oscillators
 from .physionet import load_physionet as load_physionet
 from .series import Series as Series, SeriesSplit as SeriesSplit
+from .spirals import spirals as spirals
 from .split import Examples as Examples, Split as Split
 from .synthetic import (
     checkerboard as checkerboard,

@@ -11,7 +11,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from ..._types import Arrays, RealScalar, VectorField, Y
+from ..._types import Args, Arrays, RealScalar, VectorField, Y
 from ...taylor import solution_derivatives
 from ..config import SolveConfig
 from ..tasks.base import AbstractTask
@@ -44,6 +44,15 @@ class HasVectorField(Protocol):
         ...
 
 
+@runtime_checkable
+class HasArguments(Protocol):
+    """A task whose vector field has arguments of each sample, such as controls."""
+
+    def arguments(self, batch: Any) -> Any:
+        """The arguments of a batch: a pytree of arrays with samples first."""
+        ...
+
+
 def trace(
     task: AbstractTask,
     model: eqx.Module,
@@ -58,7 +67,7 @@ def trace(
 
     By default, paths begin at `batch.inputs`, each flattened, and follow `model.vector_field` from
     time 0 to 1. A task changes this by a method `initial_state(model, batch)`, a method
-    `vector_field(model)`, or an attribute `interval`, a pair of times.
+    `vector_field(model)`, a method `arguments(batch)`, or an attribute `interval`, a pair of times.
 
     **Arguments:**
 
@@ -79,8 +88,9 @@ def trace(
     batch = jtu.tree_map(lambda x: x[:NUM_COUNTED], test_data)
     y0 = initial_state_of(task, model, batch)
     chosen = _choose(y0)
-    y0 = jtu.tree_map(lambda x: x[chosen], y0)
-    paths = _solve(task, model, evaluation, y0, max(order, DEFAULT_ORDER))
+    args = task.arguments(batch) if isinstance(task, HasArguments) else None
+    y0, args = jtu.tree_map(lambda x: x[chosen], (y0, args))
+    paths = _solve(task, model, evaluation, y0, args, max(order, DEFAULT_ORDER))
     labels = getattr(batch, "labels", None)
     if labels is not None and np.issubdtype(np.asarray(labels).dtype, np.integer):
         paths["path_labels"] = np.asarray(labels)[chosen]
@@ -117,10 +127,10 @@ def _choose(y0: Arrays) -> np.ndarray:
 
 
 def _solve(
-    task: AbstractTask, model: Any, evaluation: SolveConfig, y0: Arrays, order: int
+    task: AbstractTask, model: Any, evaluation: SolveConfig, y0: Arrays, args: Args, order: int
 ) -> SampleArrays:
     if evaluation.needs_double:
-        model, y0 = in_double((model, y0))
+        model, y0, args = in_double((model, y0, args))
     field, (t0, t1) = vector_field_of(task, model), interval_of(task)
     dtype = jnp.result_type(*jtu.tree_leaves(y0))
     times = jnp.linspace(t0, t1, NUM_TIMES, dtype=dtype)
@@ -129,21 +139,21 @@ def _solve(
     steps = dfx.SubSaveAt(steps=True, fn=lambda t, y, args: None)
 
     @eqx.filter_jit
-    def run(field: VectorField, y0: Arrays) -> tuple[Array, Array, Array]:
-        def each(y0):
+    def run(field: VectorField, y0: Arrays, args: Args) -> tuple[Array, Array, Array]:
+        def each(y0, args):
             solve = make_solve(evaluation)
             # The first and the last time may be rounded into the interval, never out of it.
             solution = solve(
-                field, y0, t0=times[0], t1=times[-1], saveat=dfx.SaveAt(subs=[dense, steps])
+                field, y0, args, t0=times[0], t1=times[-1], saveat=dfx.SaveAt(subs=[dense, steps])
             )
             states = solution.ys[0]
-            derivatives = jax.vmap(lambda t, y: _sizes(field, t, y, order), out_axes=-1)
+            derivatives = jax.vmap(lambda t, y: _sizes(field, t, y, args, order), out_axes=-1)
             flat = jax.vmap(lambda y: ravel_pytree(y)[0])(states)
             return flat, derivatives(times, states), solution.ts[1]
 
-        return jax.vmap(each)(y0)
+        return jax.vmap(each)(y0, args)
 
-    states, derivative, step_times = (np.asarray(x) for x in run(field, y0))
+    states, derivative, step_times = (np.asarray(x) for x in run(field, y0, args))
     # diffrax fills unused entries with infinity.
     step_times = np.where(np.isfinite(step_times), step_times, np.nan)
     used = np.isfinite(step_times).any(axis=0)
@@ -156,9 +166,11 @@ def _solve(
     }
 
 
-def _sizes(field: VectorField, t: RealScalar, y: Y, order: int) -> Float[Array, "order"]:
+def _sizes(
+    field: VectorField, t: RealScalar, y: Y, args: Args, order: int
+) -> Float[Array, "order"]:
     """The root mean square of each derivative."""
-    derivatives = solution_derivatives(field, t, y, None, order=order)
+    derivatives = solution_derivatives(field, t, y, args, order=order)
     flat = [ravel_pytree(derivative)[0] for derivative in derivatives]
     return jnp.stack([jnp.sqrt(jnp.mean(x**2)) for x in flat])
 

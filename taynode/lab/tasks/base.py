@@ -60,7 +60,7 @@ class Evaluated(NamedTuple):
 class Batch(NamedTuple):
     """Inputs and labels, with samples along the first axis."""
 
-    inputs: Shaped[Array | np.ndarray, "num ..."]
+    inputs: Samples
     labels: Shaped[Array | np.ndarray, "num ..."]
 
 

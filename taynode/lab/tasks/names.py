@@ -26,6 +26,7 @@ TASKS = {
     "flow-matching-digits": "taynode.lab.tasks.flow_matching:MatchedDigits",
     "miniboone": "taynode.lab.tasks.miniboone:Miniboone",
     "oscillators": "taynode.lab.tasks.oscillators:Oscillators",
+    "spirals": "taynode.lab.tasks.spirals:Spirals",
     "physionet": "taynode.lab.tasks.physionet:Physionet",
     "physionet-ode-rnn": "taynode.lab.tasks.physionet:PhysionetMoving",
     "physionet-mortality": "taynode.lab.tasks.mortality:Mortality",

@@ -47,7 +47,9 @@ def test_settings_of_every_task(name, scale):
     assert from_dict(TrainConfig, to_dict(settings)) == settings
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("density2d", "oscillators")]
+SLOW = [
+    pytest.param(name, marks=pytest.mark.slow) for name in ("density2d", "oscillators", "spirals")
+]
 
 
 @pytest.mark.parametrize("name", ["toy", "digits", *SLOW])
