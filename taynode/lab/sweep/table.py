@@ -6,7 +6,10 @@ counts.
 """
 
 import contextlib
+import dataclasses
+import hashlib
 import json
+import os
 import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -26,6 +29,7 @@ class Table:
 
     def __init__(self, root: Path):
         self.root = root
+        self.seen: dict[Path, _Seen] = {}
 
     def results(self) -> dict[Job, Json]:
         """The result of each job that has one."""
@@ -38,10 +42,10 @@ class Table:
         line = json.dumps(row_of_result(result))
         file = self._file(result["config"]["task"])
         with self._locked():
-            lines = _whole_lines(file)
-            if line.encode() not in lines:
+            seen = self.seen[file] = _read_on(file, self.seen.get(file, _Seen()))
+            if _digest(line.encode()) not in seen.digests:
                 # The rest of the file is a line that was cut off.
-                append_line(file, line, size=sum(len(each) + 1 for each in lines))
+                append_line(file, line, size=seen.size)
 
     def forget(self, jobs: Collection[Job]) -> None:
         """Remove the results of some jobs."""
@@ -61,6 +65,40 @@ class Table:
         self.root.mkdir(parents=True, exist_ok=True)
         with exclusive(self.root / ".lock"):
             yield
+
+
+@dataclasses.dataclass
+class _Seen:
+    """The complete lines of a file that have been read, which are not read again.
+
+    - `inode`: the file, since another one may take its name.
+    - `size`: the number of their bytes.
+    - `digests`: a digest of each line.
+    """
+
+    inode: int = 0
+    size: int = 0
+    digests: set[bytes] = dataclasses.field(default_factory=set)
+
+
+def _read_on(file: Path, seen: _Seen) -> _Seen:
+    """Read the lines that were added to a file."""
+    if not file.exists():
+        return _Seen()
+    with open(file, "rb") as stream:
+        about = os.fstat(stream.fileno())
+        if about.st_ino != seen.inode or about.st_size < seen.size:
+            seen = _Seen(about.st_ino)
+        stream.seek(seen.size)
+        for line in stream:
+            if line.endswith(b"\n"):
+                seen.size += len(line)
+                seen.digests.add(_digest(line[:-1]))
+    return seen
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()
 
 
 def _whole_lines(file: Path) -> list[bytes]:
