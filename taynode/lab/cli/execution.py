@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ..config import ConfigError
 from ..sweep.executors import EXECUTORS
-from ..sweep.process import Resources, WORKER
+from ..sweep.process import Resources
 
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ class Execution:
     memory_per_run: float | None = None
     time_per_run: float | None = None
 
-    def executor_for(
-        self, *, worker: str = WORKER, tasks: Sequence[str] = ()
-    ) -> "AbstractExecutor":
+    def executor_for(self, *, worker: str, tasks: Sequence[str] = ()) -> "AbstractExecutor":
         """The executor of these options. Arguments are as for `LocalExecutor`."""
         resources = Resources(self.cpus_per_run, self.memory_per_run, self.time_per_run)
         options = {"worker": worker, "tasks": tasks, "resources": resources}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..config import ConfigError, TrainConfig
 from ..files import write_json
+from ..sweep.process import WORKER
 from ..tasks.names import find_task, import_task
 from .execution import check_figures, Execution, ON_THIS_MACHINE, ProgressPrinter
 from .options import read_toml
@@ -61,7 +62,7 @@ def sweep(
     defaults = {config.name: tasks[config.task].defaults(config.scale) for config in sweeps}
     for config in sweeps:
         config.check_regularizer(defaults[config.name])
-    executor = execution.executor_for(tasks=[task] if task else [])
+    executor = execution.executor_for(worker=WORKER, tasks=[task] if task else [])
     root = out / sweeps[0].scale
     directory = root / "sweeps"
     directory.mkdir(parents=True, exist_ok=True)

@@ -114,7 +114,7 @@ def test_a_missing_package_is_named(name, package, extra, monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", without)
     with pytest.raises(ConfigError, match=rf"needs {package}: pip install 'taynode\[{extra}\]'"):
-        Execution(name).executor_for()
+        Execution(name).executor_for(worker=WORKER)
 
 
 def test_room_on_this_machine():
