@@ -159,12 +159,13 @@ class RayExecutor(AbstractPool[Any]):
                 # The page of a cluster that we start would be one more server.
                 **({} if self.address else {"include_dashboard": False}),
             )
-        except self.ray.exceptions.AuthenticationError:
+        except (ConnectionError, self.ray.exceptions.AuthenticationError):
             raise ConfigError(
-                f"{where}: the cluster asks for a token. Set RAY_AUTH_MODE=token, and the token of "
-                "the cluster as RAY_AUTH_TOKEN or in the file that RAY_AUTH_TOKEN_PATH names."
+                f"{where}: the Ray cluster does not let this command in. If it asks for a token, "
+                "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to the token of the cluster or "
+                "RAY_AUTH_TOKEN_PATH to a file that has it."
             ) from None
-        except (ConnectionError, RuntimeError, ValueError, self.ray.exceptions.RayError) as error:
+        except (RuntimeError, ValueError, self.ray.exceptions.RayError) as error:
             raise ConfigError(f"{where}: cannot connect to Ray: {_first_line(error)}") from None
         try:
             yield

@@ -27,6 +27,13 @@ ADDRESS = "127.0.0.1:6399"
 TASK = "tiny_task:Tiny"
 HERE = Path(__file__).parents[1] / "training"
 SECONDS = 60
+SWEEP = "sweep"
+# Environment variables of those whom the cluster does not know.
+STRANGERS = {
+    "wrong token": {"RAY_AUTH_TOKEN": "wrong"},
+    "no token": {"RAY_AUTH_TOKEN": ""},
+    "no authentication": {"RAY_AUTH_MODE": "disabled"},
+}
 
 
 def jobs():
@@ -151,18 +158,29 @@ def main(root, disturbance):
     (root / WORK).mkdir(parents=True)
     private = root / WORK if disturbance == "not shared" else None
     with cluster(private) as second:
-        executor = RayExecutor(tasks=[TASK], address=ADDRESS)
         wait_for(lambda: num_nodes() == 2)
         if disturbance in ("worker", "node"):
             threading.Thread(target=disturb, args=(disturbance, second), daemon=True).start()
-        if disturbance == "no token":
-            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(16)
-        try:
-            for job, result, error in run_jobs(jobs(), root, executor, on_progress=say):
-                say(job.identity, result is not None, error)
-        except ConfigError as error:
-            say(f"ConfigError: {error}")
+        if disturbance in STRANGERS:
+            # In a process of its own, since Ray keeps the token that it has read.
+            words = [sys.executable, "-m", "tests.lab.sweep.ray_nodes", str(root), SWEEP]
+            subprocess.run(words, env={**os.environ, **STRANGERS[disturbance]}, check=True)
+        else:
+            sweep(root)
+
+
+def sweep(root):
+    os.chdir(HERE)
+    try:
+        executor = RayExecutor(tasks=[TASK], address=ADDRESS)
+        for job, result, error in run_jobs(jobs(), root, executor, on_progress=say):
+            say(job.identity, result is not None, error)
+    except ConfigError as error:
+        say(f"ConfigError: {error}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    if sys.argv[2] == SWEEP:
+        sweep(Path(sys.argv[1]))
+    else:
+        main(Path(sys.argv[1]), sys.argv[2])

@@ -12,7 +12,7 @@ from taynode.lab.sweep.results import run_jobs
 from taynode.lab.sweep.table import Table
 
 from ..rows import comparable
-from .ray_nodes import HERE, jobs, TASK
+from .ray_nodes import HERE, jobs, STRANGERS, TASK
 
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,8 @@ def test_a_directory_that_a_node_does_not_share_is_found_out(sweep, tmp_path):
     assert not list(tmp_path.rglob("job.json"))
 
 
-def test_a_cluster_lets_nobody_in_without_its_token(sweep, tmp_path):
-    printed = sweep(tmp_path, "no token")
-    assert "ConfigError: `address` 127.0.0.1:6399: the cluster asks for a token." in printed
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_a_cluster_lets_nobody_in_without_its_token(sweep, tmp_path, stranger):
+    printed = sweep(tmp_path, stranger)
+    assert "ConfigError: `address` 127.0.0.1:6399: the Ray cluster does not let this" in printed
     assert not list(tmp_path.rglob("job.json"))
