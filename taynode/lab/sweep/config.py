@@ -191,15 +191,14 @@ def _choices_or_range(name: str, value: Any) -> tuple | Range:
         return choices
     for key in value:
         one_of(f"{where}.{name}", key, sorted(RANGE))
-    low, high, log = value.get("low"), value.get("high"), value.get("log", False)
+    low, high, log = (value.get(key, False) for key in ("low", "high", "log"))
     if not all(type(x) in (int, float) for x in (low, high)) or type(log) is not bool:
         raise ConfigError(f"`{where}.{name}` must have numbers low and high, got {value!r}.")
     if not low < high or (log and low <= 0):
         raise ConfigError(
             f"`{where}.{name}`: low must be less than high, and positive if log; got {value!r}."
         )
-    ends = [_coerced(where, name, x) for x in (low, high)]
-    return Range(*ends, log)
+    return Range(_coerced(where, name, low), _coerced(where, name, high), log)
 
 
 def _choices(where: str, name: str, values: Any) -> tuple:

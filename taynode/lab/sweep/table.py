@@ -101,10 +101,13 @@ def _digest(line: bytes) -> bytes:
     return hashlib.sha256(line).digest()
 
 
-def _whole_lines(file: Path) -> list[bytes]:
+def _whole_lines(file: Path) -> Iterator[bytes]:
     """The complete lines of a file."""
-    *lines, _ = (file.read_bytes() if file.exists() else b"").split(b"\n")
-    return lines
+    if file.exists():
+        with open(file, "rb") as stream:
+            for line in stream:
+                if line.endswith(b"\n"):
+                    yield line[:-1]
 
 
 def _read(file: Path) -> Iterator[tuple[Job, Json]]:
