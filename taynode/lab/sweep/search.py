@@ -84,6 +84,9 @@ class Search:
                 num_failed += has_failed(result)
                 count, message = self._num_done(), done.error or remark(result)
                 usage = executor.usage() if count < total else IDLE
+                if count + usage.num_running < total:
+                    # The executor starts one more before anything else happens.
+                    usage = dataclasses.replace(usage, num_running=usage.num_running + 1)
                 notify(RunsDone(count, max(count, total), known, message, num_failed, usage))
 
     def choices(self) -> list[Choice]:

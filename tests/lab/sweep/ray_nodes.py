@@ -21,13 +21,14 @@ from taynode.lab.sweep.plan import Job
 from taynode.lab.sweep.ray_executor import RayExecutor
 from taynode.lab.sweep.results import run_jobs, WORK
 from taynode.lab.tasks.names import import_task
+from tests.lab.sweep import pretend
 
 
 ADDRESS = "127.0.0.1:6399"
 TASK = "tiny_task:Tiny"
 HERE = Path(__file__).parents[1] / "training"
 SECONDS = 60
-SWEEP = "sweep"
+SWEEP, ALONE = "sweep", "alone"
 # Environment variables of those whom the cluster does not know.
 STRANGERS = {
     "wrong token": {"RAY_AUTH_TOKEN": "wrong"},
@@ -169,6 +170,16 @@ def main(root, disturbance):
             sweep(root)
 
 
+def sweep_alone(root):
+    """On a cluster that the executor starts by itself, with made-up runs."""
+    with tempfile.TemporaryDirectory() as home:
+        os.environ |= {"HOME": home, "RAY_TMPDIR": home}
+        executor = RayExecutor(worker=pretend.WORKER)
+        for _, result, error in run_jobs(map(pretend.job, range(2)), root, executor):
+            say(result is not None, error)
+        say("token", len((Path(home) / ".ray" / "auth_token").read_text()))
+
+
 def sweep(root):
     os.chdir(HERE)
     try:
@@ -180,7 +191,8 @@ def sweep(root):
 
 
 if __name__ == "__main__":
-    if sys.argv[2] == SWEEP:
-        sweep(Path(sys.argv[1]))
+    where, what = Path(sys.argv[1]), sys.argv[2]
+    if what in (SWEEP, ALONE):
+        (sweep if what == SWEEP else sweep_alone)(where)
     else:
-        main(Path(sys.argv[1]), sys.argv[2])
+        main(where, what)

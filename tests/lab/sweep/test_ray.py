@@ -12,7 +12,7 @@ from taynode.lab.sweep.results import run_jobs
 from taynode.lab.sweep.table import Table
 
 from ..rows import comparable
-from .ray_nodes import HERE, jobs, STRANGERS, TASK
+from .ray_nodes import ALONE, HERE, jobs, STRANGERS, TASK
 
 
 pytestmark = pytest.mark.slow
@@ -71,3 +71,8 @@ def test_a_cluster_lets_nobody_in_without_its_token(sweep, tmp_path, stranger):
     printed = sweep(tmp_path, stranger)
     assert "ConfigError: `address` 127.0.0.1:6399: the Ray cluster does not let this" in printed
     assert not list(tmp_path.rglob("job.json"))
+
+
+def test_a_cluster_of_its_own_has_a_token(sweep, tmp_path):
+    printed = sweep(tmp_path, ALONE)
+    assert printed.splitlines() == ["True ", "True ", "token 64"]
