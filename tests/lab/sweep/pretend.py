@@ -19,7 +19,7 @@ from tests.lab.sweep.test_table import result
 
 
 WORKER = "tests.lab.sweep.pretend"
-DIES_ONCE, DIES, FAILS = 101, 102, 103
+DIES_ONCE, DIES, FAILS, HANGS_ONCE = 101, 102, 103, 104
 # Seconds that a run takes, as an environment variable.
 SECONDS = "TAYNODE_TEST_SECONDS"
 
@@ -35,8 +35,12 @@ def main(file, directory):
     with open(attempts, "a") as stream:
         stream.write("x")
     time.sleep(float(os.environ.get(SECONDS, 0)))
-    if seed == DIES or (seed == DIES_ONCE and attempts.stat().st_size == 1):
+    is_first = attempts.stat().st_size == 1
+    if seed == DIES or (seed == DIES_ONCE and is_first):
         os.kill(os.getpid(), signal.SIGKILL)
+    if seed == HANGS_ONCE and is_first:
+        sys.stdin.read()
+        return
     row = {"train_nfe": 10 + 10 / (0.1 + weight), "train_loss": 1 + weight}
     made = result(job, state="failed" if seed == FAILS else "finished", message="", row=row)
     write_json(Path(directory) / RESULT, row_of_result(made))

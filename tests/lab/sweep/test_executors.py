@@ -16,7 +16,7 @@ from taynode.lab.sweep.slurm_executor import SlurmExecutor
 from taynode.lab.sweep.table import Table
 
 from ..rows import comparable
-from .pretend import DIES, DIES_ONCE, FAILS, job, WORKER
+from .pretend import DIES, DIES_ONCE, FAILS, HANGS_ONCE, job, WORKER
 from .test_sweep import HERE, job as tiny_job, TASK
 
 
@@ -123,6 +123,18 @@ def test_room_on_this_machine():
     assert LocalExecutor(3).capacity == 3
     whole = Resources(cpus=len(executor.cores))
     assert LocalExecutor(resources=whole).places == [None]
+
+
+@pytest.mark.slow
+def test_a_run_that_takes_longer_than_slurm_allows_continues(tmp_path):
+    # submitit asks a job to stop half a minute before its time is over.
+    resources = Resources(minutes=1.0)
+    executor = SlurmExecutor(1, worker=WORKER, cluster="local", resources=resources)
+    ended = by_seed([job(HANGS_ONCE)], tmp_path, executor)
+    result, error = ended[HANGS_ONCE]
+    assert (result["state"], error) == ("finished", "")
+    file = job(HANGS_ONCE).directory(tmp_path / WORK) / "attempts.txt"
+    assert file.read_text() == "xx"
 
 
 @pytest.mark.slow
