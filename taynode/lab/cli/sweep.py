@@ -114,8 +114,8 @@ def _run(
         choices, num_open = search.choices(), search.num_open()
     points = points_of(config, choices, defaults, Table(runs).results())
     if num_open and not quiet:
-        what = "runs could" if config.search is None else "trials are running elsewhere or could"
-        print(f"{num_open} {what} not be done: call it again to continue.")
+        what = "Runs that" if config.search is None else "Trials that run elsewhere or"
+        print(f"{what} could not be done: {num_open}. Call it again to continue.")
     return points
 
 
