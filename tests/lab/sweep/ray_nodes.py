@@ -18,6 +18,7 @@ from pathlib import Path
 
 from taynode.lab.config import ConfigError, RegularizerConfig, SolveConfig
 from taynode.lab.sweep.plan import Job
+from taynode.lab.sweep.process import Resources
 from taynode.lab.sweep.ray_executor import RayExecutor
 from taynode.lab.sweep.results import run_jobs, WORK
 from taynode.lab.tasks.names import import_task
@@ -174,6 +175,10 @@ def sweep_alone(root):
     """On a cluster that the executor starts by itself, with made-up runs."""
     with tempfile.TemporaryDirectory() as home:
         os.environ |= {"HOME": home, "RAY_TMPDIR": home}
+        try:
+            list(RayExecutor(resources=Resources(cpus=4096)).execute([pretend.job()], root))
+        except ConfigError as error:
+            say(error)
         executor = RayExecutor(worker=pretend.WORKER)
         for _, result, error in run_jobs(map(pretend.job, range(2)), root, executor):
             say(result is not None, error)

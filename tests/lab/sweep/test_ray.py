@@ -75,4 +75,6 @@ def test_a_cluster_lets_nobody_in_without_its_token(sweep, tmp_path, stranger):
 
 def test_a_cluster_of_its_own_has_a_token(sweep, tmp_path):
     printed = sweep(tmp_path, ALONE)
-    assert printed.splitlines() == ["True ", "True ", "token 64"]
+    refused, *lines = printed.splitlines()
+    assert refused == "`cpus_per_run`: no node of the Ray cluster has 4096 cores."
+    assert lines == ["True ", "True ", "token 64"]
