@@ -63,6 +63,7 @@ class Search:
             self.study = self._open()
         self.table = Table(root)
         self.open: dict[int, _Trial] = {}
+        self.problem = ""
 
     def run(
         self,
@@ -88,6 +89,9 @@ class Search:
                     # The executor starts one more before anything else happens.
                     usage = dataclasses.replace(usage, num_running=usage.num_running + 1)
                 notify(RunsDone(count, max(count, total), known, message, num_failed, usage))
+
+        if self.problem and not any(trial.values for trial in self._trials()):
+            raise ConfigError(f"`search`: no trial has values that fit each other: {self.problem}")
 
     def choices(self) -> list[Choice]:
         """The choices of all trials that have ended."""
@@ -151,8 +155,9 @@ class Search:
                 choice = {name: _suggest(trial, name, x) for name, x in self.search.space.items()}
             try:
                 jobs = self.config.jobs(choice, self.defaults)
-            except ConfigError:
+            except ConfigError as error:
                 # Values that exclude each other. The search learns to avoid them.
+                self.problem = str(error)
                 self._tell(trial.number, None)
                 continue
             self.open[trial.number] = _Trial(trial.number, choice, jobs, {})

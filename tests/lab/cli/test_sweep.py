@@ -70,6 +70,14 @@ def test_a_grid_and_a_search(sweep, tmp_path):
     assert len(Table(tmp_path / "smoke" / "runs").results()) == 5
 
 
+def test_a_search_of_which_nothing_could_be_done(sweep):
+    """Its values exclude each other: each of them decides the weight."""
+    text = SEARCH.replace("\n[settings]", "\n[settings]\nbudget = 20")
+    code, _, err = sweep({"none": text}, "--task", TASK)
+    assert code == 2
+    assert "no trial has values that fit each other: Give one of `weight` and `budget`" in err
+
+
 @pytest.mark.parametrize(
     ("files", "words", "message"),
     [

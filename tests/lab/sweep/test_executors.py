@@ -1,6 +1,5 @@
 """Executors: any of them gives the same rows, and a run that is lost is not given up."""
 
-import importlib
 import sys
 
 import pytest
@@ -16,6 +15,7 @@ from taynode.lab.sweep.slurm_executor import SlurmExecutor
 from taynode.lab.sweep.table import Table
 
 from ..rows import comparable
+from . import searching
 from .pretend import DIES, DIES_ONCE, FAILS, HANGS_ONCE, job, WORKER
 from .test_sweep import HERE, job as tiny_job, TASK
 
@@ -100,21 +100,18 @@ def test_bad_options(words, message, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "package", "extra"), [("ray", "ray", "ray"), ("slurm", "submitit", "slurm")]
+    ("package", "extra", "make"),
+    [
+        ("ray", "ray", lambda path: Execution("ray").executor_for(worker=WORKER)),
+        ("submitit", "slurm", lambda path: Execution("slurm").executor_for(worker=WORKER)),
+        ("optuna", "search", searching.make),
+    ],
 )
-def test_a_missing_package_is_named(name, package, extra, monkeypatch):
-    for each in [module for module in sys.modules if module.partition(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, each)
-    found = importlib.import_module
-
-    def without(module, *args):
-        if module == package:
-            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
-        return found(module, *args)
-
-    monkeypatch.setattr(importlib, "import_module", without)
+def test_a_missing_package_is_named(package, extra, make, tmp_path, monkeypatch):
+    # As if it were not installed.
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError, match=rf"needs {package}: pip install 'taynode\[{extra}\]'"):
-        Execution(name).executor_for(worker=WORKER)
+        make(tmp_path)
 
 
 def test_room_on_this_machine():

@@ -120,7 +120,8 @@ def test_values_that_exclude_each_other_cost_no_run(tmp_path):
     nobody = Nobody()
     space = {"weight": [0.1], "budget": [10.0, 20.0], "regularizer": ["r2"]}
     search = make(tmp_path, trials=3, space=space)
-    search.run(nobody)
+    with pytest.raises(ConfigError, match="no trial has values that fit each other: Give one of"):
+        search.run(nobody)
     assert nobody.asked == []
     assert states(search) == ["FAIL"] * 3
 
