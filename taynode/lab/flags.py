@@ -1,4 +1,4 @@
-"""The flags of `taynode train`, and the settings that each of them changes.
+"""The flags of `taynode train`, the settings that each of them changes, and settings by name.
 
 All other settings are `--set.NAME`. This module does not import JAX.
 """
@@ -36,12 +36,29 @@ def tolerances(rtol: float | None, atol: float | None) -> dict[str, float]:
 def settings_of(flags: Mapping[str, Any]) -> Json:
     """The settings that some flags change, as nested dictionaries. `None` changes nothing."""
     flags = {**flags, **tolerances(flags.get("rtol"), flags.get("atol"))}
-    settings: Json = {}
-    for flag, value in flags.items():
-        for path in FLAGS[flag] if value is not None else ():
-            *parts, name = path.split(".")
-            inner = settings
-            for part in parts:
-                inner = inner.setdefault(part, {})
-            inner[name] = value
-    return settings
+    given = {flag: value for flag, value in flags.items() if value is not None}
+    return nested({path: value for flag, value in given.items() for path in FLAGS[flag]})
+
+
+def nested(settings: Mapping[str, Any]) -> Json:
+    """Settings by their dotted names, such as `regularizer.weight`, as nested dictionaries."""
+    out: Json = {}
+    for path, value in settings.items():
+        *parts, name = path.split(".")
+        inner = out
+        for part in parts:
+            inner = inner.setdefault(part, {})
+        inner[name] = value
+    return out
+
+
+def merged(base: Json, *changes: Json) -> Json:
+    """Merge nested dictionaries; later dictionaries override earlier ones."""
+    out = dict(base)
+    for change in changes:
+        for name, value in change.items():
+            old = out.get(name)
+            if isinstance(old, dict) and isinstance(value, dict):
+                value = merged(old, value)
+            out[name] = value
+    return out

@@ -36,6 +36,7 @@ _add(
         "evaluate:evaluate": "Evaluate a trained model under any solver and tolerance.",
         "advise:advise": "Find the cheapest solver and tolerance for a trained model.",
         "ease:ease": "Make a trained model cheap to solve.",
+        "sweep:sweep": "Train over a grid of settings, or search for the best ones.",
         "compare:compare": "Compare runs in a table and on a page.",
         "report:report": "Write an HTML page about runs, which opens offline.",
         "sample:sample": "Draw samples from a trained flow.",

@@ -61,18 +61,6 @@ def given(options: Any) -> Json:
     return out
 
 
-def merged(base: Json, *changes: Json) -> Json:
-    """Merge nested dictionaries; later dictionaries override earlier ones."""
-    out = dict(base)
-    for change in changes:
-        for name, value in change.items():
-            old = out.get(name)
-            if isinstance(old, dict) and isinstance(value, dict):
-                value = merged(old, value)
-            out[name] = value
-    return out
-
-
 def read_toml(file: Path | None) -> Json:
     """The settings in a TOML file; none without a file."""
     if file is None:

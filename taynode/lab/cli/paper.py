@@ -1,12 +1,8 @@
 """`taynode paper`."""
 
 import dataclasses
-import importlib.util
 import json
-import sys
-import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 from cyclopts import Parameter
@@ -14,7 +10,7 @@ from cyclopts import Parameter
 from ...registry import one_of
 from ..config import ConfigError, positive, SCALES
 from ..files import Json
-from ..paper.run import RunsDone
+from .execution import check_figures, Execution, ON_THIS_MACHINE, ProgressPrinter
 from .tables import JsonOutput, print_rows
 
 
@@ -37,8 +33,6 @@ class Options:
         Size of the experiments: smoke, laptop or paper.
     seeds
         Number of seeds, from 0 on; by default that of each study, 3 or 5, and 1 at smoke.
-    jobs
-        Number of runs at the same time; the number of cores by default.
     resume
         Use earlier results; otherwise delete them and start again.
     out
@@ -48,7 +42,6 @@ class Options:
 
     scale: str = "laptop"
     seeds: int | None = None
-    jobs: int | None = None
     resume: bool = True
     out: Path = Path("results")
     json_output: JsonOutput = False
@@ -57,7 +50,7 @@ class Options:
 DEFAULTS = Options()
 
 
-def run(*names: str, options: Options = DEFAULTS) -> None:
+def run(*names: str, options: Options = DEFAULTS, execution: Execution = ON_THIS_MACHINE) -> None:
     """Run some studies. Runs that have results are not repeated.
 
     Parameters
@@ -68,15 +61,15 @@ def run(*names: str, options: Options = DEFAULTS) -> None:
     """
     if not names:
         raise ConfigError("`names`: name at least one study; `taynode paper list` lists them.")
-    _raise(_run(list(names), options))
+    _raise(_run(list(names), options, execution))
 
 
-def all_(*, options: Options = DEFAULTS) -> None:
+def all_(*, options: Options = DEFAULTS, execution: Execution = ON_THIS_MACHINE) -> None:
     """Run all studies, and write the page about them. Runs that have results are not repeated."""
     from ..paper.companion import write_companion
     from ..paper.study import STUDIES
 
-    problems = _run(list(STUDIES), options)
+    problems = _run(list(STUDIES), options, execution)
     root = options.out / options.scale
     if any((root / f"{name}.json").exists() for name in STUDIES):
         page = write_companion(root, root / "index.html")
@@ -92,23 +85,20 @@ def _raise(problems: list[str]) -> None:
         raise StudyFailed("Not all studies could be run: " + "; ".join(problems))
 
 
-def _run(names: list[str], options: Options) -> list[str]:
+def _run(names: list[str], options: Options, execution: Execution) -> list[str]:
     """Run studies, and return a message for each that failed."""
     from ..paper.run import run_studies
     from ..paper.study import find_study, seeds_of, StudyFailed
     from ..paper.summary import write_summary
     from ..paper.worker import WORKER
-    from ..sweep.executor import LocalExecutor
     from ..sweep.results import forget
 
     one_of("scale", options.scale, SCALES)
     if options.seeds is not None:
         positive("seeds", options.seeds)
-    executor = LocalExecutor(options.jobs, worker=WORKER)
+    executor = execution.executor_for(worker=WORKER)
     studies = [find_study(name) for name in dict.fromkeys(names)]
-    # Before hours of training for a figure that cannot be drawn.
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ConfigError("Figures need matplotlib: pip install 'taynode[all]'.")
+    check_figures()
     root = options.out / options.scale
     seeds = {study: seeds_of(study, options.scale, options.seeds) for study in studies}
     if not options.resume:
@@ -117,7 +107,7 @@ def _run(names: list[str], options: Options) -> list[str]:
     claims: dict[str, list[Json]] = {}
     problems = []
     title = studies[0].name if len(studies) == 1 else f"{len(studies)} studies"
-    watch = None if options.json_output else ProgressPrinter(title, at_once=executor.num_processes)
+    watch = None if options.json_output else ProgressPrinter(title)
     for ended in run_studies(
         seeds, root, scale=options.scale, executor=executor, on_progress=watch
     ):
@@ -137,36 +127,3 @@ def _run(names: list[str], options: Options) -> list[str]:
     if claims:
         write_summary(root)
     return problems
-
-
-class ProgressPrinter:
-    """Prints a line when a run has ended, with an estimate of the time left.
-
-    - `name`: the name of the study, or the number of studies.
-    - `at_once`: the number of runs at the same time.
-    - `clock`: returns the time in seconds.
-    """
-
-    def __init__(self, name: str, at_once: int, clock: Callable[[], float] = time.monotonic):
-        self.name, self.at_once, self.clock, self.start = name, at_once, clock, clock()
-
-    def __call__(self, progress: RunsDone) -> None:
-        """Print a line."""
-        print(self.words(progress), file=sys.stderr)
-
-    def words(self, progress: RunsDone) -> str:
-        """The line: the number of runs that are done, the time left, and the last problem."""
-        done, left = progress.count - progress.known, progress.total - progress.count
-        words = f"{self.name}: {progress.count} of {progress.total} runs"
-        if not done:
-            return f"{words} have been done before" if progress.count else words
-        if left:
-            # The first runs to end stand for those that run beside them.
-            each = (self.clock() - self.start) / max(done, min(self.at_once, done + left))
-            words += f", {_duration(each * left)} left"
-        return f"{words} ({progress.message})" if progress.message else words
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 
 from ...registry import ADJOINTS, one_of, QUADRATURES, REGULARIZERS, SOLVERS
 from ..config import ConfigError, from_dict, NO_REGULARIZER, SCALES, to_dict, TrainConfig
-from ..flags import FLAGS, settings_of
+from ..flags import FLAGS, merged, settings_of
 from ..tasks.names import import_task
-from .options import given, merged, read_toml, TrainOptions
+from .options import given, read_toml, TrainOptions
 from .tables import JsonOutput
 from .weight import reference_losses, weight_flags
 

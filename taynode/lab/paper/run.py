@@ -7,26 +7,11 @@ from pathlib import Path
 from ..files import write_json
 from ..sweep.executor import AbstractExecutor
 from ..sweep.plan import Job
-from ..sweep.results import known_and_missing, Result, run_jobs
+from ..sweep.results import Result, run_jobs, RunsDone
 from .arms import MissingRuns
 from .effort import effort_of
 from .notes import remarks_on
 from .study import AbstractStudy, Claim, Record, StudyFailed
-
-
-@dataclasses.dataclass(frozen=True)
-class RunsDone:
-    """The number of runs that are done, of all studies.
-
-    - `count`, `total`: the number of runs that are done, and of all runs.
-    - `known`: the number of runs that had been done before.
-    - `message`: the error of the last run, if it had one.
-    """
-
-    count: int
-    total: int
-    known: int
-    message: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,9 +48,8 @@ def run_studies(
     """
     jobs = {study: study.jobs(scale, seeds[study]) for study in seeds}
     runs = root / "runs"
-    known, missing = known_and_missing([job for each in jobs.values() for job in each], runs)
     left = {study: set(each) for study, each in jobs.items()}
-    results = dict(known)
+    results: dict[Job, Result] = {}
     errors: dict[Job, str] = {}
 
     def end(study: AbstractStudy) -> Ended:
@@ -84,18 +68,12 @@ def run_studies(
             if not left[study]:
                 yield end(study)
 
-    num_known, total = len(known), len(known) + len(missing)
-    notify = on_progress or (lambda runs: None)
-    if total:
-        notify(RunsDone(num_known, total, num_known))
-    for job, _ in known:
-        yield from ended_with(job)
-    for count, (job, result, error) in enumerate(run_jobs(missing, runs, executor), num_known + 1):
+    everything = [job for each in jobs.values() for job in each]
+    for job, result, error in run_jobs(everything, runs, executor, on_progress=on_progress):
         if result is None:
             errors[job] = error or "it has left no result"
         else:
             results[job] = result
-        notify(RunsDone(count, total, num_known, error or _remark(result)))
         yield from ended_with(job)
     for study in seeds:
         if not jobs[study]:
@@ -122,15 +100,6 @@ def _end(
     except Exception as error:
         return Ended(study, error=error)
     return Ended(study, claims)
-
-
-def _remark(result: Result | None) -> str:
-    """The message on a run that has ended."""
-    if result is None:
-        return ""
-    if result["state"] == "failed":
-        return f"failed: {result['message']}"
-    return f"begun anew: {result['redone']}" if result.get("redone") else ""
 
 
 def record_of(

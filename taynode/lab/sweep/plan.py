@@ -65,10 +65,7 @@ class Job:
     def identity(self) -> str:
         """A name for the files of this job. It differs if any setting differs."""
         # As if read from a file, because 1 for a float then becomes 1.0.
-        settings = json.dumps(chosen(job_from_dict(self.as_dict())), sort_keys=True)
-        digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
-        regularizer, seed = self.config.regularizer.name, self.config.seed
-        return f"{file_name(self.config.task)}-{regularizer}-{seed}-{digest}"
+        return identity_of_read(job_from_dict(self.as_dict()))
 
     def directory(self, root: Path) -> Path:
         """The directory in which a worker executes this job."""
@@ -89,6 +86,14 @@ def job_from_dict(values: Json) -> Job:
     evaluations = [from_dict(EvaluationConfig, values) for values in values["evaluations"]]
     measurements = tuple(values.get("measurements", ()))
     return Job(from_dict(TrainConfig, values["config"]), tuple(evaluations), measurements)
+
+
+def identity_of_read(job: Job) -> str:
+    """The identity of a job that has been read from a file."""
+    settings = json.dumps(chosen(job), sort_keys=True)
+    digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
+    regularizer, seed = job.config.regularizer.name, job.config.seed
+    return f"{file_name(job.config.task)}-{regularizer}-{seed}-{digest}"
 
 
 def file_name(task: str) -> str:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from ..config import ConfigError
 from ..files import Json
-from .plan import Job, job_from_dict
+from .plan import identity_of_read, Job, job_from_dict
 
 
 Row: TypeAlias = Json
@@ -97,7 +97,8 @@ def result_of_row(row: object) -> tuple[Job, Json]:
     except (ConfigError, KeyError, TypeError, AttributeError) as error:
         raise NotARow(str(error)) from None
     settings = job.as_dict()
-    return job, {**row, "identity": job.identity, "job": settings, "config": settings["config"]}
+    identity = identity_of_read(job)
+    return job, {**row, "identity": identity, "job": settings, "config": settings["config"]}
 
 
 def row_of_result(result: Json) -> Row:

@@ -6,7 +6,10 @@ counts.
 """
 
 import contextlib
+import dataclasses
+import hashlib
 import json
+import os
 import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -26,6 +29,7 @@ class Table:
 
     def __init__(self, root: Path):
         self.root = root
+        self.seen: dict[Path, _Seen] = {}
 
     def results(self) -> dict[Job, Json]:
         """The result of each job that has one."""
@@ -38,10 +42,10 @@ class Table:
         line = json.dumps(row_of_result(result))
         file = self._file(result["config"]["task"])
         with self._locked():
-            lines = _whole_lines(file)
-            if line.encode() not in lines:
+            seen = self.seen[file] = _read_on(file, self.seen.get(file, _Seen()))
+            if _digest(line.encode()) not in seen.digests:
                 # The rest of the file is a line that was cut off.
-                append_line(file, line, size=sum(len(each) + 1 for each in lines))
+                append_line(file, line, size=seen.size)
 
     def forget(self, jobs: Collection[Job]) -> None:
         """Remove the results of some jobs."""
@@ -63,10 +67,47 @@ class Table:
             yield
 
 
-def _whole_lines(file: Path) -> list[bytes]:
+@dataclasses.dataclass
+class _Seen:
+    """The complete lines of a file that have been read, which are not read again.
+
+    - `inode`: the file, since another one may take its name.
+    - `size`: the number of their bytes.
+    - `digests`: a digest of each line.
+    """
+
+    inode: int = 0
+    size: int = 0
+    digests: set[bytes] = dataclasses.field(default_factory=set)
+
+
+def _read_on(file: Path, seen: _Seen) -> _Seen:
+    """Read the lines that were added to a file."""
+    if not file.exists():
+        return _Seen()
+    with open(file, "rb") as stream:
+        about = os.fstat(stream.fileno())
+        if about.st_ino != seen.inode or about.st_size < seen.size:
+            seen = _Seen(about.st_ino)
+        stream.seek(seen.size)
+        for line in stream:
+            if line.endswith(b"\n"):
+                seen.size += len(line)
+                seen.digests.add(_digest(line[:-1]))
+    return seen
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()
+
+
+def _whole_lines(file: Path) -> Iterator[bytes]:
     """The complete lines of a file."""
-    *lines, _ = (file.read_bytes() if file.exists() else b"").split(b"\n")
-    return lines
+    if file.exists():
+        with open(file, "rb") as stream:
+            for line in stream:
+                if line.endswith(b"\n"):
+                    yield line[:-1]
 
 
 def _read(file: Path) -> Iterator[tuple[Job, Json]]:

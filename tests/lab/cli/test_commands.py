@@ -66,13 +66,13 @@ def test_help_does_not_wait_for_jax():
     code = (
         "import sys\n"
         "from taynode.lab.cli import app\n"
-        "for words in ([], ['train'], ['evaluate'], ['demo'], ['data'], ['report']):\n"
+        "for words in ([], ['train'], ['evaluate'], ['demo'], ['data'], ['report'], ['sweep']):\n"
         "    app([*words, '--help'], exit_on_error=False, result_action='return_value')\n"
         "    assert 'jax' not in sys.modules, words\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for word in ("--regularizer", "--weight", "--resume", "--json", "verify"):
+    for word in ("--regularizer", "--weight", "--resume", "--json", "verify", "--executor"):
         assert word in done.stdout
 
 

@@ -14,6 +14,7 @@ from taynode.lab.paper import find_study, STUDIES
 from taynode.lab.sweep.directory import RESULT
 from taynode.lab.sweep.results import WORK
 from taynode.lab.sweep.table import Table
+from tests.lab.rows import comparable
 
 
 pytestmark = pytest.mark.slow
@@ -40,19 +41,8 @@ def finish(process, out):
     assert process.wait(timeout=SECONDS) == 0, log_of(out).read_text()
 
 
-def without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: without_times(v) for k, v in value.items() if "seconds" not in k}
-    return [without_times(v) for v in value] if isinstance(value, list) else value
-
-
 def table(root) -> dict[str, Any]:
-    results = Table(root / "smoke" / "runs").results().values()
-    # The note that a run was begun anew does not count.
-    return {
-        result["identity"]: without_times({k: v for k, v in result.items() if k != "redone"})
-        for result in results
-    }
+    return comparable(Table(root / "smoke" / "runs").results().values())
 
 
 def cut_the_last_row(root) -> str:

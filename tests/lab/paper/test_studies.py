@@ -5,16 +5,16 @@ import json
 import pytest
 
 from taynode.lab.cli import main
-from taynode.lab.cli.paper import ProgressPrinter
+from taynode.lab.cli.execution import ProgressPrinter
 from taynode.lab.files import write_json
 from taynode.lab.paper import Claim, fig2_solver_order, find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Line, Panel
-from taynode.lab.paper.run import remarks_on_data, run_studies, RunsDone
+from taynode.lab.paper.run import remarks_on_data, run_studies
 from taynode.lab.paper.study import AbstractStudy, StudyFailed
 from taynode.lab.sweep.directory import RESULT
-from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
+from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor, Usage
 from taynode.lab.sweep.plan import Job
-from taynode.lab.sweep.results import WORK
+from taynode.lab.sweep.results import RunsDone, WORK
 from taynode.lab.sweep.rows import row_of_result
 from taynode.lab.sweep.table import Table
 from taynode.registry import UnknownNameError
@@ -99,21 +99,25 @@ def test_figure_1_by_command(tmp_path, capsys):
 
 def test_time_left():
     now = [100.0]
-    watch = ProgressPrinter("study", at_once=2, clock=lambda: now[0])
+    watch = ProgressPrinter("study", clock=lambda: now[0])
+
+    def words(count, message="", **parts):
+        return watch.words(RunsDone(count, 30, 10, message, **parts))
+
     assert watch.words(RunsDone(0, 20, 0)) == "study: 0 of 20 runs"
-    assert watch.words(RunsDone(10, 30, 10)) == "study: 10 of 30 runs have been done before"
+    assert words(10) == "study: 10 of 30 runs have been done before"
     # Two at a time, of ten minutes each: the second one ends just after the first.
     now[0] += 600
-    assert watch.words(RunsDone(11, 30, 10)) == "study: 11 of 30 runs, 95 min left"
+    line = "study: 11 of 30 runs, 2 running on 1 node, 17 waiting, 95 min left"
+    assert words(11, usage=Usage(1, 2)) == line
     now[0] += 2
-    assert watch.words(RunsDone(12, 30, 10)) == "study: 12 of 30 runs, 90 min left"
-    assert watch.words(RunsDone(30, 30, 10, "failed: x")) == "study: 30 of 30 runs (failed: x)"
+    line = "study: 12 of 30 runs, 1 failed, 2 running on 2 nodes, 16 waiting, 90 min left (bad)"
+    assert words(12, "bad", failed=1, usage=Usage(2, 2)) == line
+    assert words(30, "failed: x") == "study: 30 of 30 runs (failed: x)"
 
 
 class Broken(AbstractExecutor):
     """Cannot do anything."""
-
-    num_processes = 1
 
     def execute(self, jobs, root):
         yield from (Done(job, "OSError: no space left") for job in jobs)

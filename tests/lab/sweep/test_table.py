@@ -92,6 +92,22 @@ def test_processes_that_append_at_the_same_time_do_not_disturb_each_other(tmp_pa
     assert Table(tmp_path).results().keys() == {job(seed) for seed in range(60)}
 
 
+def test_a_table_notices_what_others_do_to_its_file(tmp_path):
+    """It does not read lines again, unless the file is another one."""
+    one, other = Table(tmp_path), Table(tmp_path)
+    for seed, table in enumerate((one, other, one, other)):
+        table.append(result(job(seed)))
+    one.append(result(job(3)))
+    assert len((tmp_path / "toy.jsonl").read_text().splitlines()) == 4
+    other.forget([job(0), job(3)])
+    one.append(result(job(3)))
+    one.append(result(job(2)))
+    assert one.results().keys() == {job(1), job(2), job(3)}
+    (tmp_path / "toy.jsonl").write_text("")
+    one.append(result(job(1)))
+    assert one.results().keys() == {job(1)}
+
+
 def test_the_last_result_of_a_job_counts(tmp_path):
     table = Table(tmp_path)
     for state in ("failed", "finished"):
