@@ -153,6 +153,9 @@ STUDIES = {
     "rivals-oscillators": "taynode.lab.paper.rivals:OscillatorsRivals",
     "rivals-physionet": "taynode.lab.paper.rivals:PhysionetRivals",
     "rivals-miniboone": "taynode.lab.paper.rivals:MinibooneRivals",
+    "at-scale-mnist": "taynode.lab.paper.at_scale:MnistAtScale",
+    "at-scale-physionet": "taynode.lab.paper.at_scale:PhysionetAtScale",
+    "at-scale-images": "taynode.lab.paper.at_scale:ImagesAtScale",
 }
 
 

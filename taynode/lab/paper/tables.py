@@ -23,7 +23,7 @@ COLUMNS = {
     "K": "kinetic",
 }
 # Parts of a row that are no columns of the table.
-HIDDEN = ("messages", "seeds", "failed_seeds", "unsolved", "busy", "machines", "remarks")
+HIDDEN = ("messages", "seeds", "failed_seeds", "unsolved", "busy", "machines", "remarks", "course")
 Rows: TypeAlias = Sequence[tuple[str, int | None]]
 
 
