@@ -119,6 +119,7 @@ STUDIES = {
     "fig8b-nfe-overfitting": "taynode.lab.paper.fig8_weights:TrainAndTest",
     "fig8c-generalization": "taynode.lab.paper.fig8_weights:Generalization",
     "fig9-taylor": "taynode.lab.paper.fig9_taylor:TaylorPolynomials",
+    "fig9-orders": "taynode.lab.paper.fig9_orders:ToyOrders",
     "fig10-nfe-variance": "taynode.lab.paper.fig10_variance:Variance",
     "fig11-classification-error": "taynode.lab.paper.fig11_error:ClassificationError",
     "fig12-mse": "taynode.lab.paper.fig12_mse:MeanSquareError",
