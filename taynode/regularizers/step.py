@@ -37,7 +37,9 @@ class AbstractStepRegularizer(AbstractPartRegularizer):
 
     With `quadrature=tn.AcceptedSteps()` it penalizes the accepted steps of the solve itself. With
     `tn.Sampled()` it penalizes a trial step at a random point of the path. The trial step has the
-    length of a first step from there, and no gradient with respect to this length.
+    length of a first step from there, and no gradient with respect to this length. Its mean is the
+    integral over the path of what such a step would give, which is another number than the sum over
+    accepted steps: those have the lengths that control has chosen.
 
     **Arguments:**
 

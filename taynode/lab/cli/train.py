@@ -7,8 +7,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ...registry import ADJOINTS, one_of, QUADRATURES, REGULARIZERS, SOLVERS
-from ..config import ConfigError, from_dict, NO_REGULARIZER, SCALES, to_dict, TrainConfig
+from ...registry import ADJOINTS, one_of, QUADRATURES, SOLVERS
+from ..config import (
+    ConfigError,
+    from_dict,
+    NO_REGULARIZER,
+    REGULARIZER_NAMES,
+    SCALES,
+    to_dict,
+    TrainConfig,
+)
 from ..flags import FLAGS, merged, settings_of
 from ..tasks.names import import_task
 from .options import given, read_toml, TrainOptions
@@ -26,9 +34,7 @@ def _choice(words: str, names: Iterable[str]) -> Parameter:
 def train(
     task: str,
     *,
-    regularizer: Annotated[
-        str | None, _choice("Regularizer", [NO_REGULARIZER, *REGULARIZERS])
-    ] = None,
+    regularizer: Annotated[str | None, _choice("Regularizer", REGULARIZER_NAMES)] = None,
     weight: float | None = None,
     budget: float | None = None,
     within: str | None = None,

@@ -263,3 +263,6 @@ class ImagesAtScale(AbstractAtScale):
             batch_size=30,
             num_evaluations=10,
         )
+
+
+STUDIES = {study.name: study for study in (MnistAtScale(), PhysionetAtScale(), ImagesAtScale())}

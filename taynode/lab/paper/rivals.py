@@ -7,15 +7,7 @@ from typing import ClassVar
 from ..config import RegularizerConfig, TrainConfig
 from ..sweep.plan import Job
 from ..sweep.results import Result
-from .budgets import (
-    AbstractBudgets,
-    DigitsBudgets,
-    MinibooneBudgets,
-    OscillatorsBudgets,
-    PhysionetBudgets,
-    SHARES,
-    TwoMoonsBudgets,
-)
+from .budgets import BASES, Basis, SHARES
 from .chart import Chart, Line, Panel
 from .r2_sweep import LOOSE, TIGHT
 from .rival_claims import Compared, compared_claims, GIVEN, solving_claim
@@ -100,33 +92,32 @@ def rivals_of(need: float) -> dict[str, Rival]:
     }
 
 
-class AbstractRivals(AbstractTable):
+class Rivals(AbstractTable):
     """Methods with budgets of 0.75 and 0.5 of the evaluations of unregularized models, and others.
 
-    - `basis`: the study of budgets on the same task, whose settings are shared.
+    The settings are those of the study of budgets on the same task.
     """
 
-    basis: ClassVar[type[AbstractBudgets]]
-    rivals: ClassVar[dict[str, Rival]]
     unit = "nats"
     columns: ClassVar[dict[str, str]] = {
         **{name: COLUMNS[name] for name in ("seconds", "loss", "NFE")},
         "training NFE": "training_nfe",
     }
 
-    def __init_subclass__(cls, **options: object):
-        super().__init_subclass__(**options)
-        basis = cls.basis
-        cls.task, cls.rivals = basis.task, rivals_of(basis.need)
-        cls.arms = {name: rival.regularizer for name, rival in cls.rivals.items()}
-        cls.rows = tuple((name, basis.steps) for name in cls.rivals)
+    def __init__(self, basis: Basis):
+        self.basis, self.task = basis, basis.task
+        self.name = f"rivals-{basis.name}"
+        self.title = f"{basis.title}: all methods at equal evaluations"
+        self.rivals = rivals_of(basis.need)
+        self.arms = {name: rival.regularizer for name, rival in self.rivals.items()}
+        self.rows = tuple((name, basis.steps) for name in self.rivals)
         smoke = (GIVEN, f"error of steps (ERNODE), budget {SHARES[0]:g}", "STEER, 0.25")
-        cls.smoke_rows = tuple((name, basis.steps) for name in smoke)
-        cls.beside = LOOSE if basis.evaluation is TIGHT else TIGHT
+        self.smoke_rows = tuple((name, basis.steps) for name in smoke)
+        self.beside = LOOSE if basis.evaluation is TIGHT else TIGHT
 
     def defaults(self, scale: str) -> TrainConfig:
         """The settings of the study of budgets."""
-        return self.basis().defaults(scale)
+        return self.basis.defaults(scale)
 
     def config_of(self, defaults: TrainConfig, arm: str, steps: int | None) -> TrainConfig:
         """The settings of a row."""
@@ -191,41 +182,10 @@ class AbstractRivals(AbstractTable):
         return Compared(numbers, self.basis.steps, self.basis.need)
 
 
-class DigitsRivals(AbstractRivals):
-    """Digits."""
-
-    name = "rivals-digits"
-    title = "Digits: all methods at equal evaluations"
-    basis = DigitsBudgets
-
-
-class TwoMoonsRivals(AbstractRivals):
-    """Two moons."""
-
-    name = "rivals-two-moons"
-    title = "Two moons: all methods at equal evaluations"
-    basis = TwoMoonsBudgets
-
-
-class OscillatorsRivals(AbstractRivals):
-    """Oscillators."""
-
-    name = "rivals-oscillators"
-    title = "Oscillators: all methods at equal evaluations"
-    basis = OscillatorsBudgets
-
-
-class PhysionetRivals(AbstractRivals):
-    """PhysioNet."""
-
-    name = "rivals-physionet"
-    title = "PhysioNet: all methods at equal evaluations"
-    basis = PhysionetBudgets
-
-
-class MinibooneRivals(AbstractRivals):
-    """MINIBOONE."""
-
-    name = "rivals-miniboone"
-    title = "MINIBOONE: all methods at equal evaluations"
-    basis = MinibooneBudgets
+STUDIES = {
+    study.name: study
+    for study in (
+        Rivals(BASES[name])
+        for name in ("digits", "two-moons", "oscillators", "physionet", "miniboone")
+    )
+}

@@ -18,6 +18,7 @@ from ..files import Json
 from ..tasks.base import AbstractTask, Data
 from .build import (
     make_optimizer,
+    make_parameter_penalty,
     make_quadrature,
     make_regularizer,
     make_solve,
@@ -72,6 +73,15 @@ def on_device(data: Data, config: TrainConfig) -> Data:
     return jtu.tree_map(lambda x: jnp.asarray(cast(np.asarray(x))), data._replace(train=train))
 
 
+def prepare(task: AbstractTask, config: TrainConfig) -> None:
+    """Tell a task the settings that its data and its model depend on."""
+    if config.augment and not task.can_augment:
+        raise ConfigError(
+            f"`augment` is for classifiers and latent ODEs, and {task.name} is another task."
+        )
+    task.scale, task.augment = config.scale, config.augment
+
+
 def new_model(config: TrainConfig, task: AbstractTask, key: PRNGKeyArray) -> eqx.Module:
     """An untrained model, in the precision of the run."""
     cast = lambda x: x.astype(config.precision) if eqx.is_inexact_array(x) else x
@@ -101,7 +111,7 @@ class Training:
                 "Double precision, which `precision` or the tolerance of `evaluation` asks for, "
                 'needs `jax.config.update("jax_enable_x64", True)` before anything else.'
             )
-        task.scale = config.scale
+        prepare(task, config)
         data = task.load()
         self.data_digest = data_digest(data)
         self.train_data, self.test_data, self.valid_data = on_device(data, config)
@@ -149,6 +159,7 @@ class Training:
             optimizer,
             self.weight,
             probe,
+            make_parameter_penalty(config),
             config.optimizer.weight_decay,
             config.spectral_norm,
             joint=config.joint,

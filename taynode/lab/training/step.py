@@ -13,11 +13,12 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Shaped
 
-from ..._types import Rate
+from ..._types import Rate, RealScalar
 from ...models import Solve
 from ...weights import AbstractWeight
 from ..tasks.base import AbstractTask, Evaluated, Outcome, Samples
 from .build import in_double
+from .parameter_penalties import half_squares
 from .spectral import with_limited_norms
 
 
@@ -92,6 +93,7 @@ def make_step(
     optimizer: optax.GradientTransformation,
     weight: AbstractWeight,
     probe: Probe | None,
+    parameter_penalty: Callable[[eqx.Module], RealScalar] | None,
     weight_decay: float,
     spectral_norm: float | None,
     *,
@@ -103,7 +105,8 @@ def make_step(
     """A function `(state, data, order, keys) -> (state, record)`, to be compiled by the caller.
 
     `static` is the part of the model without arrays. `probe` measures the evaluations that `weight`
-    follows; a weight that follows none needs no probe. `order` is the order of the samples in
+    follows; a weight that follows none needs no probe. `parameter_penalty` is the penalty, if paths
+    have none. `order` is the order of the samples in
     several epochs, so that most steps transfer nothing to the device.
     """
     steps_per_order = steps_per_epoch * epochs_per_order
@@ -125,7 +128,10 @@ def make_step(
         def objective(model):
             outcome = outcome_of_batch(training_loss, model, batch, key, joint=joint)
             loss, stats = outcome.loss, outcome.solution.stats
-            penalty = jnp.mean(jnp.asarray(stats.get("penalty", 0.0)))
+            if parameter_penalty is None:
+                penalty = jnp.mean(jnp.asarray(stats.get("penalty", 0.0)))
+            else:
+                penalty = parameter_penalty(model)
             nfe = jnp.mean(stats["nfe"].astype(penalty.dtype))
             failed = jnp.sum(jnp.invert(dfx.is_okay(outcome.solution.result)).astype(jnp.int32))
             # The product has the dtype of the penalty, not that of the schedule.
@@ -134,8 +140,7 @@ def make_step(
                 scale = jnp.asarray(weight.normalizer(state.control), loss.dtype)
             total = (loss + (factor * penalty).astype(loss.dtype)) / scale
             if weight_decay:
-                weights = jtu.tree_leaves(eqx.filter(model, eqx.is_inexact_array))
-                total = total + 0.5 * weight_decay * sum(jnp.sum(w**2) for w in weights)
+                total = total + weight_decay * half_squares(model)
             return total, (loss, penalty, factor, nfe, failed)
 
         (_, known), gradient = objective(model)

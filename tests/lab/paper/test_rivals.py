@@ -4,14 +4,15 @@ import dataclasses
 
 import pytest
 
+from taynode.lab.paper import find_study
 from taynode.lab.paper.rival_claims import Compared
-from taynode.lab.paper.rivals import DigitsRivals, OTHERS, PENALTIES, PhysionetRivals
+from taynode.lab.paper.rivals import OTHERS, PENALTIES
 
 from .synthetic import result_of
 
 
 def test_every_row_has_its_own_settings():
-    study = PhysionetRivals()
+    study = find_study("rivals-physionet")
     jobs = study.jobs("laptop", [0])
     assert len(jobs) == len(set(jobs)) == 1 + 2 * len(PENALTIES) + len(OTHERS)
     keys = {study.row_key(job.config) for job in jobs}
@@ -38,7 +39,7 @@ def result_with(job, nfe, loss):
 
 def compared(points):
     """The numbers of a study whose fronts go through given points, (evaluations, loss) by row."""
-    study = DigitsRivals()
+    study = find_study("rivals-digits")
     jobs = dict(zip(study.rivals, study.jobs("laptop", [0]), strict=True))
     results = [result_with(jobs[row], *point) for row, point in points.items()]
     return Compared(study.numbers(results, "laptop"), None, 100.0)
@@ -66,7 +67,7 @@ def test_losses_at_equal_evaluations_are_interpolated(at, expected):
 
 
 def test_a_method_with_less_loss_is_found():
-    study = DigitsRivals()
+    study = find_study("rivals-digits")
     seeds = [0, 1, 2]
     jobs = study.jobs("laptop", seeds)
     results = []
