@@ -52,10 +52,10 @@ def step(mlp, opt_state, weight, state, key):
 optim = optax.adam(1e-2)
 
 
-def train(budget, num_steps=250):
+def train(budget, num_steps=200):
     mlp = eqx.nn.MLP(2, 2, 16, 2, jnp.tanh, key=jr.key(1))
     opt_state = optim.init(eqx.filter(mlp, eqx.is_inexact_array))
-    weight = tn.Budget(nfe=jnp.float32(budget).item())
+    weight = tn.Budget(nfe=budget)
     state, rows = weight.init(), []
     for key in jr.split(jr.key(2), num_steps):
         mlp, opt_state, state, measured = step(mlp, opt_state, weight, state, key)
@@ -88,10 +88,15 @@ figure.tight_layout()
 
 # %%
 weight = tn.Budget(nfe=5)
-state = weight.init()
-for _ in range(2500):  # the measurements of a solver that takes 14 evaluations at least
+
+
+@jax.jit
+def pretend(state, _):  # a solver that takes 14 evaluations at least
     nfe = 14.0 + 30.0 / (1.0 + 1e3 * weight(state))
-    state = jax.jit(weight.update)(state, nfe=nfe, loss=jnp.float32(1.0), penalty=jnp.float32(1.0))
+    return weight.update(state, nfe=nfe, loss=jnp.float32(1.0), penalty=jnp.float32(1.0)), None
+
+
+state, _ = jax.lax.scan(pretend, weight.init(), length=2500)
 print(weight.status(state))
 
 # %% [markdown]
