@@ -13,6 +13,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BROWSER := $(VENV)/.browser
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+MKDOCS := $(BIN)/python -m mkdocs
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal --benchmark-skip
 
 # Looked for in this order; constraints.txt has versions for these and no others.
@@ -20,13 +21,14 @@ CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 SUPPORTED := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 VERSION := import sys; print("%d.%d.%d" % sys.version_info[:3])
 
-.PHONY: help demo test slow bench lint setup clean FORCE
+.PHONY: help demo test slow bench lint docs docs-serve setup clean FORCE
 
 help:
 	@echo 'make demo    train digits without and with a budget, and compare: two minutes'
 	@echo 'make test    run the default tests'
 	@echo 'make slow    run the long tests'
 	@echo 'make lint    check style, formatting, imports and types'
+	@echo 'make docs    build the site into site/; make docs-serve shows it'
 	@echo 'make bench   measure speed'
 	@echo 'make setup   make .venv and nothing else'
 	@echo 'make clean   remove .venv and everything else that was made here'
@@ -55,10 +57,18 @@ lint: $(READY)
 	then echo "$$report" | tail -n 1; else echo "$$report" >&2; exit 1; fi
 	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
+# Needs no network. The tutorials are executed: less than two minutes the first time, then seconds.
+docs: $(READY)
+	@$(MKDOCS) build --quiet --strict $(ARGS)
+	@echo 'The site is in site/: open site/index.html.'
+
+docs-serve: $(READY)
+	@$(MKDOCS) serve $(ARGS)
+
 setup: $(READY)
 
 clean:
-	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache .benchmarks build dist
+	rm -rf $(VENV) .cache .hypothesis .pytest_cache .ruff_cache .benchmarks build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The tests of the page run in a Chromium. The stamp is made with or without one: a machine that cannot

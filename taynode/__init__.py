@@ -3,5 +3,5 @@
 from ._lazy import public_names
 
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __getattr__, __dir__ = public_names(__name__, __file__)

@@ -72,7 +72,8 @@ def diagnose(sol: dfx.Solution, *, limit: int = 10) -> Diagnosis:
     does with fixed steps.
 
     ```python
-    sol = jax.vmap(lambda y0: tn.diffeqsolve(..., throw=False))(y0s)
+    # `solve` calls `tn.diffeqsolve`.
+    sol = jax.vmap(lambda y0: solve(y0, throw=False))(y0s)
     print(tn.diagnose(sol))
     ```
 

@@ -53,7 +53,8 @@ class ExpectedNFE(AbstractPartRegularizer):
     in units of the loss:
     ```python
     regularizer = tn.ExpectedNFE(diffrax.Dopri5(), rtol=1e-5, atol=1e-5)
-    solution = tn.diffeqsolve(..., regularizer=regularizer, quadrature=tn.Sampled(batch_axis=0))
+    # `solve` calls `tn.diffeqsolve`.
+    solution = solve(y0, regularizer=regularizer, quadrature=tn.Sampled(batch_axis=0))
     loss = loss + 0.005 * solution.stats["penalty"]
     ```
     It is an estimate for this solver and these tolerances, whatever solves the equation. So a model

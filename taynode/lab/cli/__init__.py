@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App
+from cyclopts import App, Group
 
 from ... import __version__
 from .errors import explain
@@ -16,32 +16,62 @@ app = App(
     help_format="markdown",
     suppress_keyboard_interrupt=False,  # `main` prints the message of `Interrupted`
 )
-data = App(name="data", help="List, download and verify data sets.")
+# The help has groups by what one wants to do.
+app["--help"].group = app["--version"].group = "Others"
+app.register_install_completion_command(
+    help="Let the shell complete commands and flags: bash, zsh or fish.", group="Others"
+)
+# In the order of the help.
+FIRST = Group("Start here", sort_key=1)
+RUNS = Group("Train and look", sort_key=2)
+CHEAP = Group("Make a trained model cheap", sort_key=3)
+MANY = Group("Many runs", sort_key=4)
+OTHERS = Group("Others", sort_key=5)
+data = App(name="data", help="List, download and verify data sets.", group=OTHERS)
+paper = App(
+    name="paper", help="Reproduce the figures, tables and claims of the paper.", group=MANY
+)
 
-paper = App(name="paper", help="Reproduce the figures, tables and claims of the paper.")
 
-
-def _add(group: App, commands: dict[str, str]) -> None:
+def _add(group: App, commands: dict[str, str], heading: Group | None = None) -> None:
     """Add commands by their places. A module is imported only when its command is chosen."""
     for place, text in commands.items():
         name = place.partition(":")[2].rstrip("_")
-        group.command(f"{__name__}.{place}", name=name, help=text)
+        group.command(f"{__name__}.{place}", name=name, help=text, group=heading)
 
 
 _add(
     app,
     {
         "demo:demo": "Train digits without and with a budget, and compare: two minutes.",
+        "doctor:doctor": "Say what is found on this machine, for bug reports.",
+    },
+    FIRST,
+)
+_add(
+    app,
+    {
         "train:train": "Train a model, and record the run in a directory.",
         "evaluate:evaluate": "Evaluate a trained model under any solver and tolerance.",
-        "advise:advise": "Find the cheapest solver and tolerance for a trained model.",
-        "ease:ease": "Make a trained model cheap to solve.",
-        "sweep:sweep": "Train over a grid of settings, or search for the best ones.",
         "compare:compare": "Compare runs in a table and on a page.",
         "report:report": "Write an HTML page about runs, which opens offline.",
         "sample:sample": "Draw samples from a trained flow.",
         "sample:density": "Draw the density of a trained flow in the plane.",
     },
+    RUNS,
+)
+_add(
+    app,
+    {
+        "advise:advise": "Find the cheapest solver and tolerance for a trained model.",
+        "ease:ease": "Make a trained model cheap to solve.",
+    },
+    CHEAP,
+)
+_add(
+    app,
+    {"sweep:sweep": "Train over a grid of settings, or search for the best ones."},
+    MANY,
 )
 _add(
     data,
@@ -59,8 +89,8 @@ _add(
         "paper:all_": "Run all studies, and write the page about them.",
     },
 )
-app.command(data)
 app.command(paper)
+app.command(data)
 
 
 def main(words: Sequence[str] | None = None) -> None:

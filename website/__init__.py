@@ -1,0 +1,1 @@
+"""What turns `docs/` into the site: mkdocs finds it through `hooks.py`."""
