@@ -29,6 +29,7 @@ from .quadrature.regularized import regularized as regularized, StateNorm as Sta
 from .regularizers import (
     AbstractRegularizer as AbstractRegularizer,
     Curvature as Curvature,
+    DiffusionNorm as DiffusionNorm,
     DirectionalDerivative as DirectionalDerivative,
     ErrorEstimate as ErrorEstimate,
     ExpectedNFE as ExpectedNFE,
