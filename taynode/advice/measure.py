@@ -60,9 +60,7 @@ def name_of(solver: dfx.AbstractSolver) -> str:
     return name if inner is None else f"{name}({name_of(inner)})"
 
 
-def measure(
-    problem: InitialValues, exact: Exact, solve: Solve, *, timed: int = TIMED
-) -> Measured:
+def measure(problem: InitialValues, exact: Exact, solve: Solve, *, timed: int = TIMED) -> Measured:
     """Solve, and compare with the exact solutions. The time is the median of `timed` solves."""
     solved = jax.block_until_ready(problem.solve(solve))
     times = []

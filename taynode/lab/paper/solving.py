@@ -9,7 +9,7 @@ from ..files import Json
 SOLVING = "solving"
 NUM_SAMPLES = 64
 # Solvers that a model was not trained against, beside that of its evaluations.
-OTHERS = ("tsit5", "bosh3")
+UNTRAINED = ("tsit5", "bosh3")
 # The true error at which the cheapest settings of models are compared, and solvers to try.
 ACCURACY = 1e-4
 TRIED = ("bosh3", "tsit5", "dopri5")
@@ -46,11 +46,11 @@ def solving_of(directory: Path) -> Json:
         for rtol, atol in ((config.rtol, config.atol), (ACCURACY, ACCURACY))
     )
     found, courses = {}, []
-    for name in dict.fromkeys((config.solver, *OTHERS, *TRIED)):
+    for name in dict.fromkeys((config.solver, *UNTRAINED, *TRIED)):
         solver, most = SOLVERS.find(name)(), config.max_steps
         if name in TRIED:
             courses.append(work_precision(problem, usual, solver, max_steps=most, timed=0))
-        if name in (config.solver, *OTHERS):
+        if name in (config.solver, *UNTRAINED):
             # As arrays of the same type as above, since a solver is compiled for it.
             tolerances = np.float64(config.rtol), np.float64(config.atol)
             solve = adaptive(solver, *tolerances, max_steps=most)
