@@ -53,6 +53,7 @@ def train(
     seed: int | None = None,
     out: Path | None = None,
     resume: bool = False,
+    devices: int | None = None,
     config: Path | None = None,
     json_output: JsonOutput = False,
     set_: Annotated[
@@ -98,6 +99,9 @@ def train(
         Directory of the run; runs/TASK-REGULARIZER-SEED by default.
     resume
         Continue the run that is in the directory.
+    devices
+        Number of devices, each of which solves a part of every batch; on CPUs, parts of the
+        machine. By default one, or all of them if there are several processes.
     config
         TOML file with settings; flags override the file.
 
@@ -120,6 +124,6 @@ def train(
     directory = out or Path("runs") / f"{task.replace(':', '.')}-{name}-{settings.seed}"
     from .display import run
 
-    row = run(settings, the_task, directory, resume=resume, quiet=json_output)
+    row = run(settings, the_task, directory, resume=resume, devices=devices, quiet=json_output)
     if json_output:
         print(json.dumps(row))
