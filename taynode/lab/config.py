@@ -130,9 +130,9 @@ class RegularizerConfig:
 
     - `name`: the name of the regularizer: none, r1 to r8 (total derivatives), kinetic, jacobian,
         rnode, directional, nfe (expected evaluations), curvature, error (the error estimate of a
-        step), stiffness or polynomial (the distance of the path from a straight line); or, of the
-        parameters instead of paths, decay (weight decay) or spectral (spectral norms of the vector
-        field's weight matrices).
+        step), stiffness, polynomial (the distance of the path from a straight line) or diffusion
+        (the noise of a stochastic equation); or, of the parameters instead of paths, decay (weight
+        decay) or spectral (spectral norms of the vector field's weight matrices).
     - `weight`: the factor of the penalty in the loss; for nfe, the price of an evaluation.
     - `budget`: the evaluations of a sample to allow; the weight follows measurements. Evaluations
         are those of `TrainConfig.evaluation`.

@@ -162,6 +162,7 @@ STUDIES = {
     "oscillators": "taynode.lab.paper.latent_tables:OscillatorsTable",
     "physionet": "taynode.lab.paper.latent_tables:PhysionetTable",
     **{name: FAMILIES[family].place for family, names in GROUPS.items() for name in names},
+    "sde": "taynode.lab.paper.sde:SdeTable",
 }
 
 
