@@ -15,7 +15,7 @@ import optax
 import taynode as tn
 
 
-points = jr.normal(jr.key(0), (256, 2))
+points = jr.normal(jr.key(0), (128, 2))
 sign = jnp.where(jnp.sum(points**2, axis=1) > 1.4, 1.0, -1.0)
 
 # %% [markdown]
@@ -63,7 +63,7 @@ def loss_of(ys):
 
 
 # %%
-def train(budget, num_steps=150):
+def train(budget, num_steps=400):
     mlp = eqx.nn.MLP(2, 2, 16, 2, jax.nn.softplus, key=jr.key(1))
     optim = optax.adam(2e-2)
     opt_state = optim.init(eqx.filter(mlp, eqx.is_inexact_array))
@@ -95,17 +95,17 @@ def train(budget, num_steps=150):
 
 # %%
 plain, plain_course, _ = train(budget=1e6)
-cheap, cheap_course, status = train(budget=32)
+cheap, cheap_course, status = train(budget=38)
 print(status)
 
 # %%
 figure, axes = plt.subplots(1, 2)
-for course, name in ((plain_course, "without"), (cheap_course, "budget of 32")):
+for course, name in ((plain_course, "without"), (cheap_course, "budget of 38")):
     axes[0].plot([loss for loss, _ in course], label=name)
     axes[1].plot([nfe for _, nfe in course], label=name)
 axes[0].set(xlabel="step", ylabel="loss", yscale="log")
 axes[1].set(xlabel="step", ylabel="evaluations")
-axes[1].axhline(32, color="gray", linestyle=":")
+axes[1].axhline(38, color="gray", linestyle=":")
 axes[1].legend(frameon=False)
 
 # %% [markdown]

@@ -78,7 +78,9 @@ def test_every_link_leads_somewhere(pages):
             target = target / "index.html" if target.is_dir() else target
             known = pages[target].names if target in pages else None
             # The top of a page has the name "__top" or none; text fragments are for browsers.
-            if not target.exists() or (anchor and known is not None and unquote(anchor) not in known):
+            if not target.exists() or (
+                anchor and known is not None and unquote(anchor) not in known
+            ):
                 broken.append((file.name, link))
     assert broken == []
 
@@ -87,7 +89,9 @@ def test_nothing_is_loaded_from_the_network(pages):
     for file, page in pages.items():
         for source in page.loaded:
             assert not source.startswith(("http", "//")), (file, source)
-            assert source.startswith("data:") or (file.parent / unquote(urldefrag(source)[0])).exists()
+            assert (
+                source.startswith("data:") or (file.parent / unquote(urldefrag(source)[0])).exists()
+            )
 
 
 def test_names_are_links_to_the_reference_and_to_diffrax(pages, site):

@@ -3,7 +3,13 @@
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, Group
+
+try:
+    from cyclopts import App, Group
+except ModuleNotFoundError as error:
+    if error.name != "cyclopts":
+        raise
+    sys.exit("error: the command line is not installed. Do so with `pip install 'taynode[all]'`.")
 
 from ... import __version__
 from .errors import explain
@@ -28,9 +34,7 @@ CHEAP = Group("Make a trained model cheap", sort_key=3)
 MANY = Group("Many runs", sort_key=4)
 OTHERS = Group("Others", sort_key=5)
 data = App(name="data", help="List, download and verify data sets.", group=OTHERS)
-paper = App(
-    name="paper", help="Reproduce the figures, tables and claims of the paper.", group=MANY
-)
+paper = App(name="paper", help="Reproduce the figures, tables and claims of the paper.", group=MANY)
 
 
 def _add(group: App, commands: dict[str, str], heading: Group | None = None) -> None:
