@@ -13,7 +13,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BROWSER := $(VENV)/.browser
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-MKDOCS := $(BIN)/python -m mkdocs
+# Material is in use until its successor reads our plugins; it says so at each build.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal --benchmark-skip
 
 # Looked for in this order; constraints.txt has versions for these and no others.
@@ -21,7 +22,7 @@ CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 SUPPORTED := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 VERSION := import sys; print("%d.%d.%d" % sys.version_info[:3])
 
-.PHONY: help demo test slow bench lint docs docs-serve setup clean FORCE
+.PHONY: help demo test slow bench lint docs docs-serve dist setup clean FORCE
 
 help:
 	@echo 'make demo    train digits without and with a budget, and compare: two minutes'
@@ -29,6 +30,7 @@ help:
 	@echo 'make slow    run the long tests'
 	@echo 'make lint    check style, formatting, imports and types'
 	@echo 'make docs    build the site into site/; make docs-serve shows it'
+	@echo 'make dist    build the wheel and the sdist'
 	@echo 'make bench   measure speed'
 	@echo 'make setup   make .venv and nothing else'
 	@echo 'make clean   remove .venv and everything else that was made here'
@@ -64,6 +66,12 @@ docs: $(READY)
 
 docs-serve: $(READY)
 	@$(MKDOCS) serve $(ARGS)
+
+# A wheel and an sdist. What is in them is checked by the long tests.
+dist: $(READY)
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist .
+	@ls -l dist
 
 setup: $(READY)
 

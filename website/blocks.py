@@ -61,8 +61,9 @@ def execute(code: str, names: dict[str, Any], file: str = "<page>", line: int = 
         else:
             exec(compile(ast.Module(body, []), file, "exec"), names)
             value = eval(compile(ast.Expression(last.value), file, "eval"), names)
-        if value is not None:
-            print(value)
+        # Figures are shown, and their parts are not.
+        if value is not None and not type(value).__module__.startswith("matplotlib"):
+            out.write(f"{value}\n")
     return out.getvalue()
 
 

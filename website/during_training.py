@@ -54,7 +54,9 @@ def draw(theme: str) -> None:
     import matplotlib.pyplot as plt
 
     colors = THEMES[theme]
-    ink = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), colors["ink"])
+    ink = dict.fromkeys(
+        ("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), colors["ink"]
+    )
     settings = {**ink, "axes.edgecolor": colors["grid"], "font.size": 10, "svg.hashsalt": theme}
     with plt.rc_context({**settings, "svg.fonttype": "path", "font.family": "DejaVu Sans"}):
         figure, axes = plt.subplots(1, len(PANELS), figsize=(9.6, 3.1))
@@ -62,12 +64,17 @@ def draw(theme: str) -> None:
             for each, color in ((PLAIN, colors["one"]), (arm, colors["two"])):
                 epochs, nfe = courses(task, each)
                 mean, spread = nfe.mean(axis=0), nfe.std(axis=0, ddof=1)
-                axis.fill_between(epochs, mean - spread, mean + spread, color=color, alpha=0.2, lw=0)
+                axis.fill_between(
+                    epochs, mean - spread, mean + spread, color=color, alpha=0.2, lw=0
+                )
                 axis.plot(epochs, mean, color=color, lw=2.2)
                 name = each.label.replace("R_2", "$R_2$").replace("R_3", "$R_3$")
                 axis.annotate(
                     f"{name}: {mean[-1]:.0f}",
-                    (epochs[-1], mean[-1] + (0.045 if each is PLAIN else -0.13) * axis.get_ylim()[1]),
+                    (
+                        epochs[-1],
+                        mean[-1] + (0.045 if each is PLAIN else -0.13) * axis.get_ylim()[1],
+                    ),
                     ha="right",
                     color=color,
                     fontweight="bold",

@@ -30,7 +30,7 @@ advice = tn.advise(
     10.0,
     rtol=1e-3,
     atol=1e-3,
-    present=tn.models.Solve(dfx.Dopri8(), dfx.PIDController(rtol=1e-7, atol=1e-7)),
+    present=tn.models.Solve(dfx.Dopri8(), dfx.PIDController(rtol=1e-6, atol=1e-6)),
     solvers=[dfx.Bosh3(), dfx.Tsit5(), dfx.Dopri5()],
 )
 print(advice)

@@ -64,8 +64,8 @@ def train(budget, num_steps=200):
 
 
 # %%
-courses = {budget: train(budget) for budget in (1000, 32)}
-for budget, (rows, status) in courses.items():
+courses = {budget: train(budget) for budget in (1000, 44)}
+for budget, (_, status) in courses.items():
     print(f"budget {budget}: {status}")
 
 # %%

@@ -74,7 +74,10 @@ def test_links_to_the_repository_become_links_of_the_site():
     expected = "[e](../files/examples/cde.py) [f](https://example.org) [g](#here)"
     assert outside.relinked(text, "guides/cde.md") == expected
     assert outside.relinked("[h](docs/sweeps.md)", "changelog.md") == "[h](sweeps.md)"
-    assert outside.relinked("[i](fig1-toy.png)", "results.md") == "[i](files/results/laptop/fig1-toy.png)"
+    assert (
+        outside.relinked("[i](fig1-toy.png)", "results.md")
+        == "[i](files/results/laptop/fig1-toy.png)"
+    )
 
 
 def test_names_in_code_are_references():

@@ -62,7 +62,9 @@ def test_every_public_name_is_in_the_reference():
     public -= {"taynode.models", "taynode.solvers", "taynode.weights", "taynode.compat"}
     public -= {"taynode.weights.Budget", "taynode.weights.LossBudget"}
     reference = (ROOT / "docs" / "api").glob("*.md")
-    found = [name for page in reference for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)]
+    found = [
+        name for page in reference for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)
+    ]
     assert len(found) == len(set(found))
     assert set(found) == public
 
@@ -72,7 +74,9 @@ def test_every_name_of_the_reference_has_an_example(page):
     text = page.read_text()
     code = "\n".join(block.code for block in blocks(text))
     missing = [
-        name for name in re.findall(r"^::: \S*?(\w+)$", text, re.M) if not re.search(rf"\b{name}\b", code)
+        name
+        for name in re.findall(r"^::: \S*?(\w+)$", text, re.M)
+        if not re.search(rf"\b{name}\b", code)
     ]
     assert missing == []
 

@@ -3,7 +3,13 @@
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, Group
+
+try:
+    from cyclopts import App, Group
+except ModuleNotFoundError as error:
+    if error.name != "cyclopts":
+        raise
+    sys.exit("error: the command line is not installed. Do so with `pip install 'taynode[all]'`.")
 
 from ... import __version__
 from .errors import explain

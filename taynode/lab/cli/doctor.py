@@ -11,10 +11,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from ... import __version__
 from .tables import JsonOutput, print_rows
 
 
-PACKAGES = ("taynode", "jax", "jaxlib", "equinox", "diffrax", "optimistix", "lineax", "numpy")
+PACKAGES = ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "lineax", "numpy")
 # What the extras bring, and what is missing without it.
 EXTRAS = {
     "optax": "training",
@@ -28,6 +29,7 @@ EXTRAS = {
     "submitit": "sweeps on SLURM",
     "optuna": "searches",
 }
+MISSING = "not installed"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
@@ -48,24 +50,22 @@ def doctor(*, json_output: JsonOutput = False) -> None:
 
 def _packages() -> Iterator[tuple[str, str, str]]:
     yield "python", platform.python_version(), sys.executable
+    # What is imported here, which may be newer than what was installed.
+    yield "taynode", __version__, str(Path(__file__).parents[2])
     for name in PACKAGES:
         yield name, _version(name), ""
-    missing = [name for name in EXTRAS if importlib.util.find_spec(name) is None]
-    for name in missing:
-        yield name, "not installed", f"needed for {EXTRAS[name]}"
-    # Large packages are read from their metadata; nothing but JAX is imported here.
-    for name in EXTRAS.keys() - set(missing):
-        yield name, _version({"sklearn": "scikit-learn"}.get(name, name)), ""
+    for name, use in EXTRAS.items():
+        # Looked for and read about, since importing some of them takes seconds.
+        is_here = importlib.util.find_spec(name) is not None
+        found = _version({"sklearn": "scikit-learn"}.get(name, name)) if is_here else MISSING
+        yield name, found, "" if is_here else f"needed for {use}"
 
 
 def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        from ... import __version__
-
-        # A folder on the path of Python, and not installed.
-        return f"{__version__}, not installed" if name == "taynode" else "not installed"
+        return MISSING
 
 
 def _machine() -> Iterator[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from pathlib import Path
 import diffrax as dfx
 import pytest
 
-from taynode import lab
-from taynode.lab.cli import display, main, options
+from taynode import __version__, lab
+from taynode.lab.cli import app, display, main, options
 from taynode.lab.config import OptimizerConfig, RegularizerConfig, SolveConfig, TrainConfig
 
 
@@ -93,6 +94,47 @@ def test_settings_are_described_on_every_python(compiled):
         "seed": "Of all that is random.",
     }
     assert options.descriptions(Settings) == expected
+
+
+def test_help_has_groups(capsys):
+    app(["--help"], exit_on_error=False, result_action="return_value")
+    text = capsys.readouterr().out
+    heads = re.findall(r"╭─ (.+?) ─+╮", text)
+    assert heads == [
+        "Start here",
+        "Train and look",
+        "Make a trained model cheap",
+        "Many runs",
+        "Others",
+    ]
+    for word in ("doctor", "--install-completion", "--version"):
+        assert word in text
+
+
+def test_doctor_finds_what_is_there(taynode, monkeypatch, tmp_path):
+    monkeypatch.setenv("TAYNODE_DATA", str(tmp_path))
+    code, text, _ = taynode("doctor", "--json")
+    found = {row["what"]: row for row in json.loads(text)}
+    assert code == 0
+    assert found["taynode"]["found"].startswith(__version__)
+    assert found["precision"]["found"] == "float64"
+    assert found["devices"]["found"].startswith("cpu")
+    assert found["data"]["found"] == str(tmp_path)
+    assert found["a regularized solve"]["found"].startswith("right")
+    assert {"python", "browser", "cache of data", "data set digits"} <= found.keys()
+
+
+def test_doctor_says_what_is_broken(taynode, monkeypatch):
+    def broken(*args, **kwargs):
+        raise RuntimeError("no luck\nat all")
+
+    monkeypatch.setattr("taynode.solve.diffeqsolve", broken)
+    monkeypatch.setenv("TAYNODE_DATA", "/no/such/folder")
+    code, text, err = taynode("doctor")
+    assert code == 1
+    assert "RuntimeError: no luck" in text
+    assert "which is no folder" in text
+    assert "Traceback" not in err
 
 
 def test_every_setting_is_described():
