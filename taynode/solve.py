@@ -12,7 +12,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from ._types import Args, BoolScalarLike, RealScalarLike, Y
 from .adjoint import AcceptedStepAdjoint
-from .integration.arguments import check_arguments
+from .integration.arguments import check_arguments, check_key
 from .integration.discrete_event import merge_events
 from .integration.failure import raise_if_failed, with_nonfinite_penalty
 from .integration.initial_step import initial_step_size
@@ -31,9 +31,14 @@ if TYPE_CHECKING:
     Solver: TypeAlias = dfx.AbstractSolver
     Regularizers: TypeAlias = PyTree[AbstractRegularizer] | None
     Quadrature: TypeAlias = AbstractQuadrature
+    Key: TypeAlias = PRNGKeyArray | None
+    Saves: TypeAlias = dfx.SaveAt
+    Control: TypeAlias = dfx.AbstractStepSizeController
+    Adjoint: TypeAlias = dfx.AbstractAdjoint
+    Event: TypeAlias = dfx.Event | None
 else:
     # At run time, wrong values get an error of this library, which says what to pass.
-    Terms = Solver = Regularizers = Quadrature = Any
+    Terms = Solver = Regularizers = Quadrature = Key = Saves = Control = Adjoint = Event = Any
 
 
 def diffeqsolve(
@@ -47,11 +52,11 @@ def diffeqsolve(
     *,
     regularizer: Regularizers = None,
     quadrature: Quadrature = Sampled(),
-    key: PRNGKeyArray | None = None,
-    saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
-    stepsize_controller: dfx.AbstractStepSizeController = dfx.ConstantStepSize(),
-    adjoint: dfx.AbstractAdjoint = AcceptedStepAdjoint(),
-    event: dfx.Event | None = None,
+    key: Key = None,
+    saveat: Saves = dfx.SaveAt(t1=True),
+    stepsize_controller: Control = dfx.ConstantStepSize(),
+    adjoint: Adjoint = AcceptedStepAdjoint(),
+    event: Event = None,
     max_steps: int | None = MAX_STEPS,
     throw: bool = True,
     progress_meter: dfx.AbstractProgressMeter = dfx.NoProgressMeter(),
@@ -121,9 +126,11 @@ def diffeqsolve(
     )
     # Before compilation, values are known, and warnings can point to the user's line.
     check_arguments(problem)
+    check_key(key)
+    _check_quadrature(quadrature)
     if regularizer is not None:
         regularizer = combine(terms, regularizer)
-        _check_regularized(problem, quadrature)
+        _check_regularized(problem)
     try:
         return _solve(problem, regularizer, quadrature, key)
     except TypeError as error:
@@ -200,13 +207,16 @@ def _with_penalty(problem: Problem, regularizer: Combined, outcome: Penalized) -
     return with_fields(solution, stats={**solution.stats, **stats})
 
 
-def _check_regularized(problem: Problem, quadrature: Any) -> None:
+def _check_quadrature(quadrature: Any) -> None:
     if not isinstance(quadrature, AbstractQuadrature):
         hint = " Did you forget the parentheses?" if isinstance(quadrature, type) else ""
         raise TypeError(
             "`quadrature` must be a quadrature such as `tn.Sampled()` or `tn.Augmented()`, "
             f"got {quadrature!r}.{hint}"
         )
+
+
+def _check_regularized(problem: Problem) -> None:
     if isinstance(problem.adjoint, dfx.ImplicitAdjoint):
         raise ValueError(
             "`adjoint=ImplicitAdjoint()` cannot be used with `regularizer`: it differentiates a "

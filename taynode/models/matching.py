@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from .._types import Rate, RealScalar
 from ..regularizers import AbstractRegularizer
 from ..regularizers.at_point import penalty_at
+from ..regularizers.base import Setting
+from ..regularizers.combine import combine
 from .flow import ContinuousFlow, PerSample, Samples
 
 
@@ -124,14 +127,17 @@ class FlowMatching(eqx.Module):
         if regularizer is None:
             return Matched(jnp.mean((plain - target) ** 2), None)
         keys = jr.split(key, number)
+        combined = combine(dfx.ODETerm(flow.vector_field), regularizer)
+        combined = combined.in_solve(Setting(0.0, 1.0))
 
         def penalized(t: RealScalar, z: Array, key: PRNGKeyArray) -> tuple[Array, Rate]:
-            velocity, rate = penalty_at(regularizer, flow.vector_field, t, z[None], key=key)
+            velocity, rate = penalty_at(combined, flow.vector_field, t, z[None], key=key)
             return velocity[0], rate
 
         first, rates = jax.vmap(penalized)(times[:number], points[:number], keys)
         velocities = jnp.concatenate([first, plain])
-        penalty = jtu.tree_map(lambda rate: jnp.mean(rate, axis=0), rates)
+        integral = jtu.tree_map(lambda rate: jnp.mean(rate, axis=0), rates)
+        penalty = combined.finalize(integral, 0.0, 1.0)
         return Matched(jnp.mean((velocities - target) ** 2), penalty)
 
 

@@ -1,5 +1,6 @@
 """Flow matching against closed forms."""
 
+import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -90,3 +91,12 @@ def test_wrong_shares_are_refused():
         ValueError, match="`penalized_fraction` must be above 0 and at most 1, got 0"
     ):
         FlowMatching(penalized_fraction=0.0)
+
+
+def test_expected_evaluations_of_flow_matching_are_a_number_of_evaluations():
+    # BUG, fixed: the penalty was a number of steps without the least that a solve needs.
+    flow = ContinuousFlow(ConcatSquashMLP((2, 8, 2), key=jr.key(0)), (2,))
+    x = jr.normal(jr.key(1), (64, 2))
+    regularizer = tn.ExpectedNFE(dfx.Dopri5(), 1e-5, 1e-5)
+    matching = FlowMatching(penalized_fraction=1.0)
+    assert matching(flow, x, regularizer, key=jr.key(2)).penalty > 11
