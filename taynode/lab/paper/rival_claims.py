@@ -1,7 +1,7 @@
 """Claims on methods at equal evaluations."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,11 @@ GIVEN, OURS = "unregularized", "R_3"
 BEYOND = 0.1
 # Errors may grow by this factor before a solver counts as fooled.
 FOOLED = 2.0
+
+
+def end_of(rows: Iterable[str]) -> str:
+    """The row that stands for a method: that of the second budget, or of the last setting."""
+    return list(rows)[: len(SHARES)][-1]
 
 
 class Compared(NamedTuple):
@@ -43,8 +48,8 @@ class Compared(NamedTuple):
         return [GIVEN, *self.rows[method]]
 
     def end(self, method: str) -> str:
-        """The row that stands for a method: that of the second budget, or of the last setting."""
-        return self.rows[method][: len(SHARES)][-1]
+        """The row that stands for a method."""
+        return end_of(self.rows[method])
 
     def ratios(self, name: str, row: str) -> list[float]:
         """A column of a row over that of unregularized models, seed by seed, where it is known."""

@@ -181,7 +181,7 @@ class Rivals(AbstractTable):
 
     def chart(self, numbers: Numbers) -> Chart:
         """The loss over the evaluations, a line for each method, as means over seeds."""
-        found, marks = self._compared(numbers), []
+        found, marks = self.compared(numbers), []
         for i, name in enumerate(self.methods):
             joined = name in PENALTIES
             points = sorted(
@@ -196,11 +196,12 @@ class Rivals(AbstractTable):
 
     def claims(self, numbers: Numbers) -> list[Claim]:
         """Each method at equal evaluations, what fools the solver, and what the cheapest leaves."""
-        found = self._compared(numbers)
+        found = self.compared(numbers)
         claims = [*compared_claims(found), *fooled_claims(found), solving_claim(found)]
         return [*claims, published_claim(found)] if self.basis.name == SLOW else claims
 
-    def _compared(self, numbers: Numbers) -> Compared:
+    def compared(self, numbers: Numbers) -> Compared:
+        """The numbers by method."""
         rows = {name: tuple(rows) for name, rows in self.methods.items()}
         return Compared(numbers, self.basis.steps, self.basis.need, rows)
 
