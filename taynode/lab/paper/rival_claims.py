@@ -57,6 +57,11 @@ class Compared(NamedTuple):
         both = [(above[seed], below[seed]) for seed in above if seed in below]
         return [a / b for a, b in both if math.isfinite(a) and math.isfinite(b) and b > 0]
 
+    def paid(self, method: str, share: float) -> list[float]:
+        """The loss of each seed over that without regularizer, at a share of the evaluations."""
+        given = self.column(GIVEN, "loss")
+        return [loss - given[seed] for seed, loss in self.losses_at(method, share).items()]
+
     def losses_at(self, method: str, share: float) -> dict[int, float]:
         """The loss of each seed at a share of the evaluations, interpolated on its front."""
         found = {}
@@ -72,14 +77,20 @@ class Compared(NamedTuple):
 
 
 def _at(x: float, points: Sequence[tuple[float, float]]) -> float | None:
-    """The height of a broken line, continued a little at its left end; `None` if too far out."""
+    """The height of a broken line at x; `None` if x is too far out.
+
+    The line is continued at its left end by a tenth, and never by more than its first piece is
+    long: noise would tilt it.
+    """
+    if len(points) < 2:
+        return None
     xs, ys = (np.array(values) for values in zip(*points, strict=True))
-    if len(points) < 2 or not (1 - BEYOND) * xs[0] <= x <= xs[-1]:
+    first = xs[1] - xs[0]
+    if not xs[0] - min(BEYOND * xs[0], first) <= x <= xs[-1]:
         return None
     if x >= xs[0]:
         return float(np.interp(x, xs, ys))
-    slope = (ys[1] - ys[0]) / max(xs[1] - xs[0], 1e-9)
-    return float(ys[0] + slope * (x - xs[0]))
+    return float(ys[0] + (ys[1] - ys[0]) / first * (x - xs[0]))
 
 
 def compared_claims(found: Compared) -> list[Claim]:

@@ -172,8 +172,7 @@ def _section(task: Task) -> str:
         end = found.end(name)
         cells = [name]
         for share in SHARES:
-            losses = found.losses_at(name, share)
-            cells.append(_interval([losses[seed] - given[seed] for seed in losses]))
+            cells.append(_interval(found.paid(name, share)))
         for column in ("NFE", "training NFE", "least NFE"):
             cells.append(_spread(found.ratios(column, end)))
         cells += [_spread([x for x in found.column(end, "true error").values()])]
