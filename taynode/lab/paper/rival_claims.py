@@ -48,8 +48,9 @@ class Compared(NamedTuple):
         return [GIVEN, *self.rows[method]]
 
     def end(self, method: str) -> str:
-        """The row that stands for a method."""
-        return end_of(self.rows[method])
+        """The row that stands for a method: as `end_of`, of the rows that have runs."""
+        rows = self.rows[method]
+        return end_of([row for row in rows if self.column(row, "NFE")] or rows)
 
     def ratios(self, name: str, row: str) -> list[float]:
         """A column of a row over that of unregularized models, seed by seed, where it is known."""
