@@ -9,7 +9,14 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import taynode as tn
-from taynode.models import ConcatSquashMLP, ContinuousFlow, FlowMatching, optimal, uniform_times
+from taynode.models import (
+    ConcatSquashMLP,
+    ContinuousFlow,
+    FlowMatching,
+    generated_pairs,
+    optimal,
+    uniform_times,
+)
 from taynode.models.matching import independent
 
 
@@ -90,3 +97,23 @@ def test_wrong_shares_are_refused():
         ValueError, match="`penalized_fraction` must be above 0 and at most 1, got 0"
     ):
         FlowMatching(penalized_fraction=0.0)
+
+
+def test_reflow_pairs_are_samples_and_their_noise():
+    flow = ContinuousFlow(ConcatSquashMLP((2, 4, 2), jnp.tanh, key=KEY), (2,))
+    x, noise, solution = eqx.filter_jit(generated_pairs)(flow, 5, key=KEY)
+    again, _ = eqx.filter_jit(flow.from_base)(noise)
+    np.testing.assert_allclose(x, again, rtol=1e-6)
+    assert solution.stats["nfe"] > 6
+
+    # The loss is that of the lines between them, whatever the coupling.
+    @eqx.filter_jit
+    def losses(x, noise):
+        loss = FlowMatching(coupling=optimal)(flow, x, noise=noise, key=KEY).loss
+        times = uniform_times(jr.split(KEY, 3)[1], len(x))
+        points = (1 - times[:, None]) * x + times[:, None] * noise
+        one = lambda t, z: flow.vector_field(t, z[None], None)[0]
+        return loss, jnp.mean((jax.vmap(one)(times, points) - noise + x) ** 2)
+
+    loss, expected = losses(x, noise)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)

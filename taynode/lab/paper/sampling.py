@@ -2,12 +2,17 @@
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
 from ..files import Json
 
+
+if TYPE_CHECKING:
+    from ...models import ContinuousFlow
+    from ..training.loading import LoadedRun
 
 SAMPLING = "sampling"
 NUM_SAMPLES = 2000
@@ -45,12 +50,18 @@ def sampling_of(directory: Path) -> Json:
     There are as many samples as test data, at most `NUM_SAMPLES`: `adaptive` with the solver and
     tolerance of evaluations, solved jointly, and `euler` and `midpoint` by the number of steps.
     """
-    import jax.random as jr
-
-    from ..training.build import make_solve
     from ..training.loading import load
 
     run = load(directory)
+    return quality_of(run, run.model)
+
+
+def quality_of(run: "LoadedRun", model: "ContinuousFlow") -> Json:
+    """The same for another model of a run's task."""
+    import jax.random as jr
+
+    from ..training.build import make_solve
+
     data = np.asarray(run.data.test[:NUM_SAMPLES], np.float64)
     flat = lambda samples: np.asarray(samples, np.float64).reshape(len(data), -1)
 
@@ -63,7 +74,7 @@ def sampling_of(directory: Path) -> Json:
 
     config = run.config.evaluation
     # All samples begin at the same noise.
-    draw = lambda solve: run.model.sample(jr.key(run.config.seed), len(data), solve)
+    draw = lambda solve: model.sample(jr.key(run.config.seed), len(data), solve)
     samples, solution = draw(make_solve(config))
     found = {"adaptive": {**measured(samples), "joint_nfe": int(solution.stats["nfe"])}}
     for name in SOLVERS:

@@ -19,7 +19,7 @@ SAME = 1.01
 
 
 class SdeTable(AbstractTable):
-    """Paths of a noisy rotation: penalties on steps, drift and noise."""
+    """Eight Gaussians: penalties on steps, drift and noise."""
 
     name = "sde"
     title = "A neural SDE with adaptive steps"
@@ -41,9 +41,7 @@ class SdeTable(AbstractTable):
     rows = tuple((arm, None) for arm in arms)
     smoke_rows = ((GIVEN, None), (CHOSEN, None))
     columns: ClassVar[dict[str, str]] = {
-        **{name: COLUMNS[name] for name in ("seconds", "loss", "NFE", "R_2")},
-        "mean error": "test_mean_error",
-        "variance": "test_variance",
+        name: COLUMNS[name] for name in ("seconds", "loss", "NFE", "R_2")
     }
 
     def config_of(self, defaults: TrainConfig, arm: str, steps: int | None) -> TrainConfig:

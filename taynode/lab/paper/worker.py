@@ -12,6 +12,7 @@ from . import (
     fig1_toy,
     fig8a_calibration,
     fig9_taylor,
+    flow_recipes,
     mnist_sweep,
     r2_sweep,
     sampling,
@@ -22,6 +23,7 @@ from . import (
 WORKER = "taynode.lab.paper.worker"
 MEASUREMENTS: Measurements = {
     **easing.MEASUREMENTS,
+    **flow_recipes.MEASUREMENTS,
     fig1_toy.PATHS: fig1_toy.paths_of,
     fig9_taylor.POLYNOMIALS: fig9_taylor.expansions_of,
     mnist_sweep.CALIBRATION: fig8a_calibration.errors_of,
