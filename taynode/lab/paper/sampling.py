@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...models import ContinuousFlow
     from ..training.loading import LoadedRun
 
-SAMPLING = "sampling"
+SAMPLING, ENDS = "sampling", "ends of paths"
 NUM_SAMPLES = 2000
 STEPS = (2, 4, 8, 16)
 SOLVERS = ("euler", "midpoint")
@@ -82,3 +82,23 @@ def quality_of(run: "LoadedRun", model: "ContinuousFlow") -> Json:
             samples, _ = draw(make_solve(dataclasses.replace(config, solver=name, steps=steps)))
             found[f"{name} {steps}"] = measured(samples)
     return found
+
+
+def end_quality_of(directory: Path) -> Json:
+    """The energy distance of states of an SDE at time 1 from test data, drawn as in evaluations."""
+    import equinox as eqx
+    import jax.numpy as jnp
+    import jax.random as jr
+
+    from ..training.build import make_solve
+    from ..training.loading import load
+
+    run = load(directory)
+    data = np.asarray(run.data.test[:NUM_SAMPLES], np.float64)
+    solve = make_solve(run.config.evaluation)
+    start_key, path_key = jr.split(jr.key(run.config.seed))
+    start = jr.normal(start_key, data.shape, run.data.test.dtype)
+    end = jnp.ones(1, start.dtype)
+    draws, solution = eqx.filter_jit(run.model)(start, end, solve, path_key=path_key)
+    points = np.asarray(draws[:, -1], np.float64)
+    return {"energy": energy_distance(points, data), "joint_nfe": int(solution.stats["nfe"])}

@@ -28,6 +28,7 @@ MEASUREMENTS: Measurements = {
     fig9_taylor.POLYNOMIALS: fig9_taylor.expansions_of,
     mnist_sweep.CALIBRATION: fig8a_calibration.errors_of,
     r2_sweep.PATHS: r2_sweep.paths_of,
+    sampling.ENDS: sampling.end_quality_of,
     sampling.SAMPLING: sampling.sampling_of,
     solving.SOLVING: solving.solving_of,
 }

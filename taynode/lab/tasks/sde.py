@@ -16,8 +16,8 @@ from ..data.synthetic import DENSITIES
 from .base import AbstractTask, Data, Outcome
 
 
-# How many paths the model draws for each path of the data.
-NUM_DRAWS = 8
+# How many paths the model draws for each sample of the data.
+NUM_DRAWS = 4
 
 Points: TypeAlias = Float[Array, "num 2"]
 Paths: TypeAlias = Float[Array, "num times 2"]
@@ -27,11 +27,11 @@ class AbstractSDE(AbstractTask):
     """The loss is the energy score of draws."""
 
     def defaults(self, scale: str) -> TrainConfig:
-        """Cosine-decayed Adam; SPaRK at a tolerance of 1e-2."""
+        """Cosine-decayed Adam; SPaRK at a tolerance of 3e-3."""
         smoke = scale == "smoke"
         return self.settings(
             scale,
-            SolveConfig("spark", rtol=1e-2, atol=1e-2),
+            SolveConfig("spark", rtol=3e-3, atol=3e-3),
             epochs={"smoke": 1, "laptop": 20, "paper": 100}[scale],
             batch_size=256 if smoke else 64,
             optimizer=OptimizerConfig("adam", 5e-3, schedule="cosine"),
@@ -62,16 +62,15 @@ class SampledSDE(AbstractSDE):
     def load(self) -> Data:
         """Training and test points."""
         make = DENSITIES["eight_gaussians"]
-        return Data(make(self.num_train, seed=0), make(500, seed=1))
+        return Data(make(self.num_train, seed=0), make(2000, seed=1))
 
     def loss(self, model: NeuralSDE, batch: Points, solve: Solve, key: PRNGKeyArray) -> Outcome:
-        """The mean energy score of the states at time 1."""
+        """The energy score of all states at time 1, in the mean over the batch."""
         start_key, path_key, key = jr.split(key, 3)
         start = jr.normal(start_key, (len(batch) * NUM_DRAWS, 2), batch.dtype)
         end = jnp.ones(1, batch.dtype)
         draws, solution = model(start, end, solve, path_key=path_key, key=key)
-        draws = draws.reshape(len(batch), NUM_DRAWS, 2)
-        return Outcome(jnp.mean(jax.vmap(energy_score)(draws, batch)), solution, {})
+        return Outcome(energy_score(draws[:, -1], batch), solution, {})
 
     def initial_state(self, model: NeuralSDE, batch: Points) -> Points:
         """Noise."""
@@ -106,7 +105,7 @@ class RotatingSDE(AbstractSDE):
             start, jnp.asarray(times, batch.dtype), solve, path_key=path_key, key=key
         )
         draws = draws.reshape(num, NUM_DRAWS, *draws.shape[1:])
-        scores = jax.vmap(energy_score)(draws, batch[:, 1:])
+        scores = jax.vmap(energy_score)(draws, batch[:, None, 1:])
         # The law is linear in the first state.
         basis = law(np.eye(2), times)
         means = jnp.einsum("ktd,nk->ntd", jnp.asarray(basis.mean, batch.dtype), batch[:, 0])

@@ -9,7 +9,7 @@ from taynode.lab.paper.fig8a_calibration import TOLERANCES
 from taynode.lab.paper.fig9_taylor import POLYNOMIALS
 from taynode.lab.paper.mnist_sweep import CALIBRATION
 from taynode.lab.paper.r2_sweep import PATHS
-from taynode.lab.paper.sampling import SAMPLING, SOLVERS, STEPS
+from taynode.lab.paper.sampling import ENDS, SAMPLING, SOLVERS, STEPS
 from taynode.lab.paper.solving import SOLVING
 
 
@@ -46,6 +46,7 @@ MEASURED = {
         "bends": 1.2,
     },
     SAMPLING: SAMPLES,
+    ENDS: {"energy": 0.01, "joint_nfe": 60},
     SOLVING: {
         "solvers": {
             name: {"nfe": 40.0, "rejected": 0.1, "error": 0.7}
