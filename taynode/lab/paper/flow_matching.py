@@ -188,3 +188,11 @@ class DigitsMatching(AbstractMatchingTable):
     name = "flow-matching-digits"
     title = "Flow matching, digits"
     task = "flow-matching-digits"
+
+
+class MnistMatching(AbstractMatchingTable):
+    """MNIST."""
+
+    name = "flow-matching-mnist"
+    title = "Flow matching, MNIST of 14 x 14 pixels"
+    task = "flow-matching-mnist"

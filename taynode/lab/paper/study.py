@@ -148,6 +148,7 @@ STUDIES = {
     "flow-matching-gaussians": "taynode.lab.paper.flow_matching:GaussiansMatching",
     "flow-matching-rings": "taynode.lab.paper.flow_matching:RingsMatching",
     "flow-matching-digits": "taynode.lab.paper.flow_matching:DigitsMatching",
+    "flow-matching-mnist": "taynode.lab.paper.flow_matching:MnistMatching",
     "sde": "taynode.lab.paper.sde:SdeTable",
     "rivals-digits": "taynode.lab.paper.rivals:DigitsRivals",
     "rivals-two-moons": "taynode.lab.paper.rivals:TwoMoonsRivals",
