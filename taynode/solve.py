@@ -71,10 +71,13 @@ def diffeqsolve(
     steps and values are those of the plain system. Without a regularizer and with a given `dt0`,
     the result is that of diffrax, with its evaluations counted.
 
-    A regularizer needs a path with derivatives: `terms` is an `ODETerm`, or a `ControlTerm` with a
-    differentiable control X, whose path follows dy/dt = f(t, y, args) dX/dt. Total derivatives then
-    include those of X. At a knot of an interpolation they are those from inside of the piece that
-    ends there. Jumps at knots are not penalized. Steps across knots are inaccurate: pass
+    A regularizer needs a slope: `terms` is an `ODETerm`, a `ControlTerm`, or a `MultiTerm` of them,
+    whose slopes are summed. If Brownian motion drives one of the latter, the slope is the drift,
+    and derivatives are those of the drift's own flow through the state.
+
+    A path with a differentiable control X follows dy/dt = f(t, y, args) dX/dt. Total derivatives
+    then include those of X. At a knot of an interpolation they are those from inside of the piece
+    that ends there. Jumps at knots are not penalized. Steps across knots are inaccurate: pass
     `stepsize_controller=diffrax.ClipStepSizeController(controller, jump_ts=control.ts)`, or
     `step_ts=` if dX/dt is continuous.
 
@@ -98,8 +101,9 @@ def diffeqsolve(
 
     - `"nfe"`: the number of evaluations of the vector field, per sample under `jax.vmap`: all
         stages of accepted and rejected steps, and the choice of the first step.
-    - `"nfe_exact"`: `False` for implicit solvers and for a `MultiTerm`, where `"nfe"` counts
-        stages.
+    - `"nfe_exact"`: `False` for implicit solvers and for a few others, where `"nfe"` counts stages.
+    - `"nfe_by_term"`: for a `MultiTerm`, the number of each term, such as drift and diffusion.
+        `"nfe"` is that of the first one.
     - `"penalty"`: the penalty, a pytree like `regularizer`. It is differentiable.
     - `"penalty_known"`: `False` if `"penalty"` is NaN and has just a gradient, see `tn.Backward`.
     - `"penalty_evaluations"`: the number of evaluations of the penalty's rate.
@@ -175,17 +179,10 @@ def _setting(problem: Problem) -> Setting:
             term, t, problem.t1, y, args, order=order, rtol=rtol, atol=atol, **options
         )
 
-    return Setting(
-        problem.t0,
-        problem.t1,
-        solver,
-        rtol,
-        atol,
-        norm,
-        first_step,
-        terms=problem.terms,
-        dt0=None if callable(problem.dt0) else problem.dt0,
-    )
+    setting = Setting(problem.t0, problem.t1, solver, rtol, atol, norm, first_step)
+    if not problem.is_stochastic:
+        return setting
+    return setting._replace(terms=problem.terms, dt0=problem.dt0)
 
 
 def _with_penalty(problem: Problem, regularizer: Combined, outcome: Penalized) -> dfx.Solution:
