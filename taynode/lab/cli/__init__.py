@@ -33,6 +33,7 @@ _add(
     {
         "demo:demo": "Train digits without and with a budget, and compare: two minutes.",
         "train:train": "Train a model, and record the run in a directory.",
+        "launch:launch": "Train in several processes, on one machine or many.",
         "evaluate:evaluate": "Evaluate a trained model under any solver and tolerance.",
         "advise:advise": "Find the cheapest solver and tolerance for a trained model.",
         "ease:ease": "Make a trained model cheap to solve.",
