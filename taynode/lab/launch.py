@@ -128,17 +128,17 @@ class _Group:
                 process.stdin.close()
 
     def _ended(self) -> tuple[int, str]:
-        """Whose fault is it? Those that lose their peers end, too, and later ones say why."""
+        """Why did one of them end? JAX aborts those that lose their peers."""
         end = time.monotonic() + SECONDS_FOR_OTHERS
         while time.monotonic() < end and any(p.poll() is None for p in self.processes):
             time.sleep(SECONDS_BETWEEN_LOOKS)
         self._look()
         codes = {i: p.poll() for i, p in enumerate(self.processes)}
         ended = {i: code for i, code in codes.items() if code}
-        meant = [code for code in ended.values() if code > 0 and code != LOST]
-        if meant:
-            return meant[0], ""
         killed = {i: -code for i, code in ended.items() if code < 0 and -code != signal.SIGABRT}
+        meant = [code for code in ended.values() if code > 0 and code != LOST]
+        if meant and not killed:
+            return meant[0], ""
         who, how = next(iter(killed.items()), (next(iter(ended)), 0))
         why = f"was ended by signal {how}" if how else "has lost its peers"
         return LOST, f"Process {who} {why}{self._at(who)}."

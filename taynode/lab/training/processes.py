@@ -79,9 +79,10 @@ def one_of_several(explain) -> Iterator[None]:
             raise
         code, message = explain(error)
         if code is None:
-            is_lost = isinstance(error, jax.errors.JaxRuntimeError)
-            code = LOST if is_lost else 1
-            message = str(error).partition("\n")[0] if is_lost else traceback.format_exc()
+            # Collectives without peers raise errors of several types. A bug ends the launcher, too,
+            # after it has occurred a few times.
+            is_known = isinstance(error, jax.errors.JaxRuntimeError)
+            code, message = LOST, str(error) if is_known else traceback.format_exc()
         sys.stderr.write(f"error in process {jax.process_index()}: {message}\n")
         sys.stderr.flush()
         os._exit(code)
