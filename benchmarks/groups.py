@@ -61,7 +61,7 @@ def crossing(text: str) -> tuple[int, int, int]:
 def step_text(run: Training) -> str:
     """The compiled step of a run."""
     inputs = run.state, run.train_data, run.order(0), run.step_keys
-    return run.compiled.lower(*inputs).compile().as_text()
+    return run.compiled.lower(*inputs).compile().as_text() or ""
 
 
 def sharded_text(task: str, devices: int, batch_size: int) -> str:
@@ -83,7 +83,7 @@ def sharded_text(task: str, devices: int, batch_size: int) -> str:
         return eqx.filter(found, eqx.is_array)
 
     jitted = jax.jit(gradient, in_shardings=(same, rows, same))
-    return jitted.lower(run.state, batch, run.step_keys.training).compile().as_text()
+    return jitted.lower(run.state, batch, run.step_keys.training).compile().as_text() or ""
 
 
 def main() -> None:

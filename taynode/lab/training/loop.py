@@ -160,7 +160,7 @@ class _Loop:
         *,
         writes: bool,
     ):
-        self.writes = writes
+        self.writes, self.evaluates = writes, False
         self.training, self.directory, self.checkpoints = training, directory, checkpoints
         self.notify = on_progress or (lambda progress: None)
         config = training.config.regularizer
@@ -213,6 +213,10 @@ class _Loop:
             self.notify(Progress(step, total, *means, seconds / count, row, most))
 
     def _evaluate(self, step: int) -> Json:
+        if not self.evaluates:
+            # The first evaluation of this process compiles, which may take longer than steps may.
+            tell("compiling", step)
+            self.evaluates = True
         row = self.training.row(step)
         if self.writes:
             self.directory.append(row)
