@@ -10,6 +10,11 @@ from .adjoint import AcceptedStepAdjoint as AcceptedStepAdjoint
 from .advice import Advice as Advice, advise as advise
 from .backward import backward_statistics as backward_statistics
 from .easing import ease as ease, Front as Front, matching as matching
+from .groups import (
+    group_mesh as group_mesh,
+    grouped as grouped,
+    grouped_value_and_grad as grouped_value_and_grad,
+)
 from .integration.diagnosis import diagnose as diagnose, Diagnosis as Diagnosis
 from .integration.grid import FixedGrid as FixedGrid
 from .integration.initial_step import initial_step_size as initial_step_size
@@ -29,6 +34,7 @@ from .quadrature.regularized import regularized as regularized, StateNorm as Sta
 from .regularizers import (
     AbstractRegularizer as AbstractRegularizer,
     Curvature as Curvature,
+    DiffusionNorm as DiffusionNorm,
     DirectionalDerivative as DirectionalDerivative,
     ErrorEstimate as ErrorEstimate,
     ExpectedNFE as ExpectedNFE,

@@ -13,14 +13,14 @@ from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree, Real
 from ._types import Args, Arrays, Rate, RealScalarLike, Y
 from .integration.grid import FixedGrid
 from .quadrature import AbstractQuadrature, Sampled
-from .registry import MAX_STEPS, one_of, SOLVERS
+from .registry import MAX_STEPS, one_of, SOLVERS, STOCHASTIC
 from .regularizers import AbstractRegularizer
 from .solve import diffeqsolve
 
 
 FIXED = ("euler", "midpoint", "heun", "rk4")
 # Our names, and those of torchdiffeq.
-ADAPTIVE = {name: name for name in SOLVERS if name not in FIXED} | {
+ADAPTIVE = {name: name for name in SOLVERS if name not in FIXED + STOCHASTIC} | {
     "adaptive_heun": "heun",
     "fehlberg2": "fehlberg12",
 }

@@ -72,8 +72,11 @@ SOLVERS = Names(
         "owren_zennaro5": "taynode.solvers:OwrenZennaro5",
         "tanaka_yamashita7": "taynode.solvers:TanakaYamashita7",
         "adams": "taynode.solvers:Adams",
+        "spark": "diffrax:SPaRK",
     },
 )
+# Solvers that need an equation with noise.
+STOCHASTIC = ("spark",)
 ADJOINTS = Names(
     "adjoint",
     {
@@ -100,6 +103,7 @@ REGULARIZERS = Names(
         "error": "taynode.regularizers:ErrorEstimate",
         "stiffness": "taynode.regularizers:Stiffness",
         "polynomial": "taynode.regularizers:PolynomialDistance",
+        "diffusion": "taynode.regularizers:DiffusionNorm",
     },
 )
 QUADRATURES = Names(

@@ -168,7 +168,17 @@ def _setting(problem: Problem) -> Setting:
             term, t, problem.t1, y, args, order=order, rtol=rtol, atol=atol, **options
         )
 
-    return Setting(problem.t0, problem.t1, solver, rtol, atol, norm, first_step)
+    return Setting(
+        problem.t0,
+        problem.t1,
+        solver,
+        rtol,
+        atol,
+        norm,
+        first_step,
+        terms=problem.terms,
+        dt0=None if callable(problem.dt0) else problem.dt0,
+    )
 
 
 def _with_penalty(problem: Problem, regularizer: Combined, outcome: Penalized) -> dfx.Solution:

@@ -1,6 +1,7 @@
 """The cost and the true error of solvers at several tolerances."""
 
 import dataclasses
+import math
 import time
 
 import diffrax as dfx
@@ -28,9 +29,10 @@ class Measured:
     - `solver`: the name of the solver.
     - `rtol`, `atol`: its tolerances; `None` on a fixed grid.
     - `nfe`: the mean evaluations of a sample.
+    - `rejected`: the share of steps that were rejected.
     - `error`: the root mean square of the true error, in units of the accuracy that is asked for.
     - `worst`: the largest error of a sample.
-    - `seconds`: the time of all samples together.
+    - `seconds`: the time of all samples together; NaN if it was not measured.
     - `num_failed`: samples whose solve failed.
     - `solve`: the solver with its settings.
     """
@@ -39,6 +41,7 @@ class Measured:
     rtol: float | None
     atol: float | None
     nfe: float
+    rejected: float
     error: float
     worst: float
     seconds: float
@@ -57,11 +60,11 @@ def name_of(solver: dfx.AbstractSolver) -> str:
     return name if inner is None else f"{name}({name_of(inner)})"
 
 
-def measure(problem: InitialValues, exact: Exact, solve: Solve) -> Measured:
-    """Solve, and compare with the exact solutions."""
+def measure(problem: InitialValues, exact: Exact, solve: Solve, *, timed: int = TIMED) -> Measured:
+    """Solve, and compare with the exact solutions. The time is the median of `timed` solves."""
     solved = jax.block_until_ready(problem.solve(solve))
     times = []
-    for _ in range(TIMED):
+    for _ in range(timed):
         start = time.perf_counter()
         jax.block_until_ready(problem.solve(solve))
         times.append(time.perf_counter() - start)
@@ -75,16 +78,22 @@ def measure(problem: InitialValues, exact: Exact, solve: Solve) -> Measured:
         rtol=None if rtol is None else float(rtol),
         atol=None if atol is None else float(atol),
         nfe=float(np.mean(np.asarray(solved.nfe, float))),
+        rejected=float(np.sum(solved.num_rejected) / max(1, np.sum(solved.num_steps))),
         error=float(np.sqrt(np.mean(errors**2))),
         worst=float(np.max(errors)),
-        seconds=float(np.median(times)),
+        seconds=float(np.median(times)) if times else math.nan,
         num_failed=int(np.sum(~okay)),
         solve=solve,
     )
 
 
 def work_precision(
-    problem: InitialValues, exact: Exact, solver: dfx.AbstractSolver, *, max_steps: int
+    problem: InitialValues,
+    exact: Exact,
+    solver: dfx.AbstractSolver,
+    *,
+    max_steps: int,
+    timed: int = TIMED,
 ) -> list[Measured]:
     """Measure a solver from loose to tight tolerances, until two in a row are accurate enough."""
     dtype = jnp.result_type(*jtu.tree_leaves(problem.y0s))
@@ -92,7 +101,8 @@ def work_precision(
 
     def at(scale: float) -> Measured:
         rtol, atol = scale * exact.rtol, scale * exact.atol
-        return measure(problem, exact, adaptive(solver, rtol, atol, max_steps=max_steps))
+        solve = adaptive(solver, rtol, atol, max_steps=max_steps)
+        return measure(problem, exact, solve, timed=timed)
 
     course: list[Measured] = []
     scales = [s for s in SCALES if least <= s * exact.rtol <= LOOSEST]

@@ -40,23 +40,26 @@ class InitialValues(eqx.Module):
 
 
 class Solved(NamedTuple):
-    """The final states of all samples, their evaluations, and whether each solve succeeded."""
+    """The final states of all samples, what they cost, and whether each solve succeeded."""
 
     y1s: Arrays
-    nfe: Int[Array, " num"]
-    okay: Bool[Array, " num"]
+    nfe: Int[Array, "*num"]
+    num_steps: Int[Array, "*num"]
+    num_rejected: Int[Array, "*num"]
+    okay: Bool[Array, "*num"]
 
 
 @eqx.filter_jit
 def _solve_each(problem: InitialValues, solve: Solve) -> Solved:
-    def each(y0: Arrays) -> tuple[Arrays, Int[Array, ""], Bool[Array, ""]]:
+    def each(y0: Arrays) -> Solved:
         sol = solve(problem.vector_field, y0, problem.args, t0=problem.t0, t1=problem.t1)
         final = jtu.tree_map(lambda y: y[-1], sol.ys)
         finite = jnp.stack([jnp.all(jnp.isfinite(y)) for y in jtu.tree_leaves(final)])
         okay = (sol.result == dfx.RESULTS.successful) & jnp.all(finite)
-        return final, sol.stats["nfe"], okay
+        counts = (sol.stats[name] for name in ("nfe", "num_steps", "num_rejected_steps"))
+        return Solved(final, *counts, okay)
 
-    return Solved(*jax.vmap(each)(problem.y0s))
+    return jax.vmap(each)(problem.y0s)
 
 
 def adaptive(

@@ -1,5 +1,6 @@
 """The call of diffrax, with its evaluations counted."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from .._types import RealScalarLike, Y
 from ..solvers import Adams
 from .control import controller_for_adams, PlainNorm, Watch, WatchedController
 from .last_point import LastPoint, size, slope_if
-from .nfe import cost_of
+from .nfe import costs_of
 from .plain import plain
 from .problem import Problem
 from .solution import also_saving, saved, split, time_and_state, with_fields
@@ -42,24 +43,32 @@ def integrate(
     (the end of the solve).
     """
     problem, spent, num_probes = start(_with_matching_control(problem))
-    cost = cost_of(problem.solver)
+    costs = costs_of(problem.solver, problem.terms)
+    is_known = isinstance(problem.solver, dfx.AbstractItoSolver | dfx.AbstractStratonovichSolver)
     if wrap is not None:
         solver, state = wrap(problem.solver), problem.solver_state
         if state is not None:
             state = solver.first_state(state, problem.t0 * problem.direction, problem.y0)
         problem = problem.replace(solver=solver, solver_state=state)
-    solution, watch = _solve_watched(problem)
+    with warnings.catch_warnings():
+        if wrap is not None and is_known:
+            # diffrax looks into a wrapper, but not into one in another, such as `HalfSolver`.
+            warnings.filterwarnings("ignore", ".*is not marked as converging to either")
+        solution, watch = _solve_watched(problem)
     solution, end = _take_end(problem, solution)
     num_restarts = 0 if watch is None else watch.num_restarts
-    # Several terms in one, as in stochastic equations, are evaluated differently often.
-    single = dfx.ODETerm, dfx.ControlTerm
-    exact = cost.exact and all(isinstance(term, single) for term in _terms(problem))
+    exact = all(isinstance(term, dfx.ODETerm | dfx.ControlTerm) for term in _terms(problem))
+    num_steps = solution.stats["num_steps"]
+    counts = [spent + cost.attempt * num_steps + cost.restart * num_restarts for cost in costs]
     stats = {
         **solution.stats,
-        "nfe": spent + cost.attempt * solution.stats["num_steps"] + cost.restart * num_restarts,
-        "nfe_exact": exact and not (problem.is_steady and cost.start),
+        "nfe": counts[0],
+        "nfe_exact": exact
+        and all(cost.exact and not (problem.is_steady and cost.start) for cost in costs),
         "num_probes": num_probes,
     }
+    if isinstance(problem.terms, dfx.MultiTerm):
+        stats["nfe_by_term"] = tuple(counts)
     if end is not None:
         stats["last_point"] = _last_point(problem, solution, watch, *end)
     return with_fields(solution, stats=stats)
@@ -123,7 +132,10 @@ def _last_point(
 
 
 def _terms(problem: Problem) -> list[dfx.AbstractTerm]:
-    return jtu.tree_leaves(problem.terms, is_leaf=lambda x: isinstance(x, dfx.AbstractTerm))
+    several = problem.terms
+    if isinstance(several, dfx.MultiTerm):
+        several = several.terms
+    return jtu.tree_leaves(several, is_leaf=lambda x: isinstance(x, dfx.AbstractTerm))
 
 
 def _with_matching_control(problem: Problem) -> Problem:

@@ -29,9 +29,7 @@ class Cost(NamedTuple):
 def cost_of(solver: dfx.AbstractSolver) -> Cost:
     """The cost of a solver. For implicit solvers it counts stages, which is not exact."""
     if isinstance(solver, dfx.HalfSolver):
-        attempt, start, restart, exact = cost_of(solver.solver)
-        # A whole step and two half steps. The whole step and the first half start the same.
-        return Cost(3 * attempt, start, 2 * restart, exact)
+        return _halved(cost_of(solver.solver))
     if isinstance(solver, Adams):
         return Cost(attempt=2, start=1, restart=1)
     if isinstance(solver, dfx.AbstractERK):
@@ -43,6 +41,34 @@ def cost_of(solver: dfx.AbstractSolver) -> Cost:
     if isinstance(solver, dfx.Euler | dfx.LeapfrogMidpoint | dfx.SemiImplicitEuler):
         return Cost(attempt=1, start=0, restart=0)
     return Cost(_num_stages(solver), start=0, restart=0, exact=False)
+
+
+def costs_of(solver: dfx.AbstractSolver, terms: Any) -> list[Cost]:
+    """The cost of a solver for each term of a `MultiTerm`, such as drift and diffusion.
+
+    Other equations have one cost. Evaluations at the same point of a stage count once, as for the
+    products of the diffusion with an increment and with its Levy area.
+    """
+    if not isinstance(terms, dfx.MultiTerm):
+        return [cost_of(solver)]
+    if isinstance(solver, dfx.HalfSolver):
+        return [_halved(cost) for cost in costs_of(solver.solver, terms)]
+    if isinstance(solver, dfx.EulerHeun):
+        return [Cost(attempt=1, start=0, restart=0), Cost(attempt=2, start=0, restart=0)]
+    if isinstance(solver, dfx.AbstractSRK):
+        tableau = solver.tableau
+        evaluated = lambda skipped: len(tableau.b_sol) - int(0 if skipped is None else sum(skipped))
+        # Additive noise is evaluated at both ends of the step.
+        noise = 2 if tableau.is_additive_noise() else evaluated(tableau.ignore_stage_g)
+        numbers = evaluated(tableau.ignore_stage_f), noise
+        return [Cost(attempt=number, start=0, restart=0) for number in numbers]
+    return [cost_of(solver)] * len(terms.terms)
+
+
+def _halved(cost: Cost) -> Cost:
+    """A whole step and two half steps. The whole step and the first half start the same."""
+    attempt, start, restart, exact = cost
+    return Cost(3 * attempt, start, 2 * restart, exact)
 
 
 def _num_stages(solver: dfx.AbstractSolver) -> int:

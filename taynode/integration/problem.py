@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .._types import Args, BoolScalarLike, RealScalar, RealScalarLike, Y
+from ..terms import noise_of, slope_of
 
 
 class Problem(eqx.Module):
@@ -54,10 +55,15 @@ class Problem(eqx.Module):
     def slope_term(self) -> dfx.ODETerm:
         """The term of the slope dy/dt along the path, which a regularizer is evaluated with.
 
-        It is that of the user, or f(t, y, args) dX/dt if a control X drives the equation. The
-        solver then makes its steps with the increments of X all the same.
+        It is that of the user, f(t, y, args) dX/dt if a control X drives the equation, and the
+        drift if Brownian motion does. The solver makes its steps with `terms` all the same.
         """
-        return self.terms if self.is_ode else self.terms.to_ode()
+        return slope_of(self.terms)
+
+    @property
+    def is_stochastic(self) -> bool:
+        """Whether Brownian motion drives the equation."""
+        return bool(noise_of(self.terms))
 
     @property
     def is_adaptive(self) -> bool:

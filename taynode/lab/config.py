@@ -38,10 +38,19 @@ OPTIMIZERS = Names(
 )
 SCHEDULES = ("constant", "cosine", "steps", "exponential")
 WEIGHT_SCHEDULES = ("constant", "warmup", "taper")
+# Penalties on parameters instead of paths.
+PARAMETER_PENALTIES = Names(
+    "regularizer",
+    {
+        "decay": "taynode.lab.training.parameter_penalties:half_squares",
+        "spectral": "taynode.lab.training.parameter_penalties:half_squared_norms",
+    },
+)
 PRECISIONS = ("float32", "float64")
 # Single precision cannot resolve smaller tolerances.
 LEAST_SINGLE = 1e-7
 NO_REGULARIZER = "none"
+REGULARIZER_NAMES = NO_REGULARIZER, *REGULARIZERS, *PARAMETER_PENALTIES
 
 
 class ConfigError(ValueError):
@@ -121,7 +130,9 @@ class RegularizerConfig:
 
     - `name`: the name of the regularizer: none, r1 to r8 (total derivatives), kinetic, jacobian,
         rnode, directional, nfe (expected evaluations), curvature, error (the error estimate of a
-        step), stiffness or polynomial (the distance of the path from a straight line).
+        step), stiffness, polynomial (the distance of the path from a straight line) or diffusion
+        (the noise of a stochastic equation); or, of the parameters instead of paths, decay (weight
+        decay) or spectral (spectral norms of the vector field's weight matrices).
     - `weight`: the factor of the penalty in the loss; for nfe, the price of an evaluation.
     - `budget`: the evaluations of a sample to allow, with the solver and tolerance of evaluations;
         finds the weight.
@@ -136,6 +147,8 @@ class RegularizerConfig:
         steps) for error and stiffness; path (several points) for polynomial.
     - `points`: the number of random times of the quadratures sampled and path.
     - `per_row`: whether each sample of a joint batch has random times of its own.
+    - `power`: the power of the mean over samples and times with the quadrature sampled; above 1,
+        the largest rates count more.
     - `kinetic`: the weight of the kinetic energy within rnode.
     - `jacobian`: the weight of the Jacobian's norm within rnode.
     """
@@ -152,6 +165,7 @@ class RegularizerConfig:
     budget: float | None = None
     within: str | None = None
     reference: tuple[float, ...] = ()
+    power: float = 1.0
 
     @property
     def is_controlled(self) -> bool:
@@ -164,7 +178,7 @@ class RegularizerConfig:
         return self.name != NO_REGULARIZER and (self.is_controlled or self.weight > 0)
 
     def __post_init__(self):
-        one_of("regularizer", self.name, [NO_REGULARIZER, *REGULARIZERS])
+        one_of("regularizer", self.name, REGULARIZER_NAMES)
         one_of("schedule", self.schedule, WEIGHT_SCHEDULES)
         QUADRATURES.check(self.quadrature)
         allowed = quadratures_of(self.name)
@@ -174,6 +188,10 @@ class RegularizerConfig:
                 f"pass `--quadrature` {' or '.join(allowed)}."
             )
         positive("points", self.points)
+        if self.power < 1:
+            raise ConfigError(f"`power` must be at least 1, got {self.power!r}.")
+        if self.power != 1 and self.quadrature != "sampled":
+            raise ConfigError(f"`power` is for the quadrature sampled, not {self.quadrature}.")
         if self.weight < 0:
             raise ConfigError(f"`weight` must not be negative, got {self.weight!r}.")
         self._check_control()
@@ -258,6 +276,7 @@ class TrainConfig:
         of the time from the output before; at most 1/2 for several output times.
     - `spectral_norm`: the largest spectral norm of a weight matrix of the vector field; larger ones
         are scaled down after each step.
+    - `augment`: the number of zeros that are appended to the states of classifiers and latent ODEs.
     """
 
     task: str = "digits"
@@ -277,6 +296,7 @@ class TrainConfig:
     regularizer: RegularizerConfig = RegularizerConfig()
     steer: float = 0.0
     spectral_norm: float | None = None
+    augment: int = 0
 
     def __post_init__(self):
         one_of("scale", self.scale, SCALES)
@@ -288,6 +308,8 @@ class TrainConfig:
                 positive(name, getattr(self, name))
         if not 0 <= self.steer < 1:
             raise ConfigError(f"`steer` must be at least 0 and less than 1, got {self.steer!r}.")
+        if self.augment < 0:
+            raise ConfigError(f"`augment` must not be negative, got {self.augment!r}.")
 
     @property
     def needs_x64(self) -> bool:

@@ -25,6 +25,11 @@ from .matching import (
     uniform_times as uniform_times,
 )
 from .recognition import RecurrentEncoder as RecurrentEncoder, TwoLayers as TwoLayers
+from .sde import (
+    DiagonalNoise as DiagonalNoise,
+    energy_score as energy_score,
+    NeuralSDE as NeuralSDE,
+)
 from .solve import Solve as Solve
 from .toy import ToyFlow as ToyFlow
 from .vector_fields import (

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._types import VectorField
 from .solve import Solve
-from .vector_fields import Dense, paper_dense, TimeMLP
+from .vector_fields import Dense, paper_dense, TimeMLP, with_zeros
 
 
 class NeuralODEClassifier(eqx.Module):
@@ -23,11 +23,14 @@ class NeuralODEClassifier(eqx.Module):
     - `width`: the size of the hidden layer of the vector field.
     - `num_classes`: the number of classes.
     - `vector_field`: a vector field instead of the default, a `TimeMLP` of that width.
+    - `augment`: the number of zeros that are appended to inputs, for the vector field and the
+        linear map.
     - `key`: a random key for the weights.
     """
 
     vector_field: VectorField
     head: Dense
+    augment: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -36,14 +39,16 @@ class NeuralODEClassifier(eqx.Module):
         num_classes: int,
         *,
         vector_field: VectorField | None = None,
+        augment: int = 0,
         key: PRNGKeyArray,
     ):
         field_key, head_key = jr.split(key)
         if vector_field is None:
-            sizes = (in_size, width, in_size)
+            sizes = (in_size + augment, width, in_size + augment)
             vector_field = TimeMLP(sizes, jax.nn.sigmoid, activate_input=True, key=field_key)
         self.vector_field = vector_field
-        self.head = paper_dense(in_size, num_classes, key=head_key)
+        self.head = paper_dense(in_size + augment, num_classes, key=head_key)
+        self.augment = augment
 
     def __call__(
         self,
@@ -60,6 +65,9 @@ class NeuralODEClassifier(eqx.Module):
         - `solve`: the solver and its settings; by default Dopri5 with tolerances of 1e-5.
         - `key`: a random key for the penalty.
         """
-        y0 = x.reshape(len(x), -1)
-        solution = (solve or Solve())(self.vector_field, y0, key=key)
+        solution = (solve or Solve())(self.vector_field, self.initial_state(x), key=key)
         return self.head(jax.nn.sigmoid(solution.ys[-1])), solution
+
+    def initial_state(self, x: Float[Array, "num ..."]) -> Float[Array, "num size"]:
+        """The flattened inputs, with the zeros."""
+        return with_zeros(x.reshape(len(x), -1), self.augment)

@@ -14,7 +14,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, Real
 from .._types import Args, RealScalarLike, VectorField
 from .recognition import Mask, RecurrentEncoder, Series, Times
 from .solve import Solve
-from .vector_fields import Dense, paper_dense, States
+from .vector_fields import Dense, paper_dense, States, with_zeros
 
 
 Encoder = Callable[[Times, Series, Mask], tuple[Array, Array]]
@@ -82,6 +82,8 @@ class LatentODE(eqx.Module):
     - `encoder`: a function like `RecurrentEncoder`, instead of the default.
     - `vector_field`: a vector field instead of the default, an `AutonomousMLP`.
     - `head`: a function of the means of initial states, for `classify`.
+    - `augment`: the number of zeros that are appended to initial states. The vector field and the
+        decoder see them, too; the encoder and the prior do not.
     - `key`: a random key for the weights.
     """
 
@@ -90,6 +92,7 @@ class LatentODE(eqx.Module):
     decoder: Dense
     head: Callable[[Array], Array] | None
     noise_std: float = eqx.field(static=True)
+    augment: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -102,14 +105,16 @@ class LatentODE(eqx.Module):
         encoder: Encoder | None = None,
         vector_field: VectorField | None = None,
         head: Callable[[Array], Array] | None = None,
+        augment: int = 0,
         key: PRNGKeyArray,
     ):
         keys = jr.split(key, 3)
         self.encoder = encoder or RecurrentEncoder(num_channels, latent_size, key=keys[0])
-        sizes = (latent_size, *[width] * depth, latent_size)
+        size = latent_size + augment
+        sizes = (size, *[width] * depth, size)
         self.vector_field = vector_field or AutonomousMLP(sizes, key=keys[1])
-        self.decoder = paper_dense(latent_size, num_channels, key=keys[2])
-        self.head, self.noise_std = head, noise_std
+        self.decoder = paper_dense(size, num_channels, key=keys[2])
+        self.head, self.noise_std, self.augment = head, noise_std, augment
 
     def __call__(
         self,
@@ -150,23 +155,28 @@ class LatentODE(eqx.Module):
         solve: Solve | None = None,
         *,
         key: PRNGKeyArray | None = None,
-    ) -> tuple[Float[Array, "*batch times latent"], dfx.Solution]:
-        """Compute the latent states at some times, and the solution.
+    ) -> tuple[Float[Array, "*batch times size"], dfx.Solution]:
+        """Compute the states at some times, with the appended zeros, and the solution.
 
         The solve is from time 0 to time 1, or to the last of the times if that is later.
         """
         times = jnp.asarray(times, z0.dtype)
+        y0 = self.initial_state(z0)
         # One row for each draw of each series, as for any other batch.
         solution = (solve or Solve())(
             self.vector_field,
-            z0.reshape(-1, z0.shape[-1]),
+            y0.reshape(-1, y0.shape[-1]),
             t0=0.0,
             t1=jnp.maximum(times[-1], 1.0),
             saveat=dfx.SaveAt(ts=times),
             key=key,
         )
-        states = jnp.asarray(solution.ys).reshape(len(times), *z0.shape)
+        states = jnp.asarray(solution.ys).reshape(len(times), *y0.shape)
         return jnp.moveaxis(states, 0, -2), solution
+
+    def initial_state(self, z0: Float[Array, "*batch latent"]) -> Float[Array, "*batch size"]:
+        """Latent states, with the zeros."""
+        return with_zeros(z0, self.augment)
 
     def classify(self, mean: Float[Array, "*batch latent"]) -> Float[Array, "*batch logits"]:
         """Apply the head to the means of initial states."""

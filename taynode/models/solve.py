@@ -54,7 +54,7 @@ class Solve(eqx.Module):
 
     def __call__(
         self,
-        vector_field: VectorField,
+        vector_field: VectorField | dfx.AbstractTerm,
         y0: Y,
         args: Args = None,
         *,
@@ -67,6 +67,7 @@ class Solve(eqx.Module):
     ) -> dfx.Solution:
         """Solve from `t0` to `t1`.
 
+        `vector_field` may also be a term of diffrax, such as that of a stochastic equation.
         Adaptive steps end at the times `step_ts` and `jump_ts`, if given. The vector field jumps at
         the latter.
         """
@@ -91,8 +92,9 @@ class Solve(eqx.Module):
         ):
             cast = lambda ts: None if ts is None else jnp.asarray(ts, dtype)
             controller = dfx.ClipStepSizeController(controller, cast(step_ts), cast(jump_ts))
+        is_term = isinstance(vector_field, dfx.AbstractTerm)
         return diffeqsolve(
-            dfx.ODETerm(vector_field),
+            vector_field if is_term else dfx.ODETerm(vector_field),
             self.solver,
             t0,
             t1,

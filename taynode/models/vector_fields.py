@@ -30,6 +30,14 @@ class Dense(eqx.Module):
         return x @ self.weight + self.bias
 
 
+def with_zeros(x: States, count: int) -> Float[Array, "*batch larger"]:
+    """Append zeros to states, which gives paths more room.
+
+    Reference: Dupont, Doucet and Teh, Augmented Neural ODEs, NeurIPS 2019.
+    """
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)]) if count else x
+
+
 def paper_dense(in_size: int, out_size: int, *, key: PRNGKeyArray) -> Dense:
     """A layer as in the paper's code: truncated normal weights over sqrt(in), and zero biases."""
     weight = jr.truncated_normal(key, -2.0, 2.0, (in_size, out_size)) / in_size**0.5

@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 from .._types import Rate
 from ..integration.problem import Problem
 from ..regularizers.combine import Combined
-from ..regularizers.step import Step
+from ..regularizers.trial import Step
 from .base import AbstractQuadrature, Penalized
 from .observer import AbstractObserver, integrate_observed
 

@@ -18,8 +18,8 @@ class Augmented(AbstractQuadrature):
 
     The `step` of a solver that is neither in diffrax nor in taynode may need the structure of `y0`,
     so it steps the plain system only. The rate is then integrated over each step by Gauss-Legendre
-    quadrature, with states from the dense output of the solver. So it is for a `ControlTerm`, whose
-    steps are made with the increments of the control, and not with its derivative.
+    quadrature, with states from the dense output of the solver. So it is for a `ControlTerm` and a
+    `MultiTerm`, whose steps are made with the increments of controls and of Brownian motion.
     """
 
     def solve(

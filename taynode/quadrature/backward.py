@@ -43,8 +43,9 @@ def _check(problem: Problem) -> None:
     name = type(problem.solver).__name__
     if not problem.is_ode:
         raise ValueError(
-            "`quadrature=Backward()` needs `terms` to be an `ODETerm`, got a `ControlTerm`; pass "
-            "`term.to_ode()`, or use `Augmented()` or `Sampled()`."
+            "`quadrature=Backward()` needs `terms` to be an `ODETerm`, got a "
+            f"`{type(problem.terms).__name__}`; pass `term.to_ode()` if it is a `ControlTerm`, or "
+            "use `Augmented()` or `Sampled()`."
         )
     if isinstance(problem.adjoint, dfx.ForwardMode):
         raise ValueError(

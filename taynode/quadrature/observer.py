@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 from ..integration.integrate import integrate
 from ..integration.problem import Problem
 from ..integration.solution import with_fields
-from ..regularizers.step import Step, step_of
+from ..regularizers.trial import Step, step_of
 from ..solvers.wrapping import PassesOnSolver
 
 

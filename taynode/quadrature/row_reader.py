@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array, Real
 
-from ..regularizers.step import Step
+from ..regularizers.trial import Step
 from ..solvers.explicit import has_usual_steps
 from .observer import AbstractObserver
 

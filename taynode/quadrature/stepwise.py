@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Rate, RealScalarLike
 from ..integration.problem import Problem
-from ..regularizers.step import Step
+from ..regularizers.trial import Step
 from .augmented_state import AugmentedField, zero_penalty
 from .base import Penalized
 from .observer import AbstractObserver, integrate_observed
@@ -50,7 +50,7 @@ class StepIntegrator(AbstractObserver):
 def integrate_stepwise(problem: Problem, field: AugmentedField) -> Penalized:
     """Solve the plain system, and integrate the rate over each step."""
     name = type(problem.solver).__name__
-    why = "`terms` is a `ControlTerm`"
+    why = f"`terms` is a `{type(problem.terms).__name__}`"
     if problem.is_ode:
         why = f"`solver={name}()` is not one of diffrax or taynode"
     if problem.is_backsolve:
@@ -64,8 +64,9 @@ def integrate_stepwise(problem: Problem, field: AugmentedField) -> Penalized:
             f"{why}, so `quadrature=Augmented()` integrates over whole steps, but an "
             "`event` with a `root_finder` ends within one; use `quadrature=tn.Sampled()`."
         )
-    # Gauss-Legendre quadrature of the order of the solver.
-    points = max(2, -(-(problem.solver.order(problem.terms) or 0) // 2))
+    # Gauss-Legendre quadrature of the order of the solver. For noise, two points will do.
+    order = 0 if problem.is_stochastic else problem.solver.order(problem.terms) or 0
+    points = max(2, -(-order // 2))
     zero = zero_penalty(field, problem.t0, problem.y0, problem.args)
     wrap = lambda solver: StepIntegrator(solver, field, zero, problem.direction, points)
     solution, integral = integrate_observed(problem, wrap)

@@ -3,6 +3,7 @@
 from .at_point import penalty_at as penalty_at
 from .base import AbstractRegularizer as AbstractRegularizer
 from .curvature import Curvature as Curvature
+from .diffusion import DiffusionNorm as DiffusionNorm
 from .directional import DirectionalDerivative as DirectionalDerivative
 from .error_estimate import ErrorEstimate as ErrorEstimate
 from .expected_nfe import ExpectedNFE as ExpectedNFE

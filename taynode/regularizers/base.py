@@ -10,6 +10,7 @@ import jax.tree_util as jtu
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from .._types import Args, Arrays, Norm, Rate, RealScalar, RealScalarLike, VectorField, Y
+from ..terms import noise_of
 
 
 Where = Callable[[Y], Arrays]
@@ -23,6 +24,8 @@ class Setting(NamedTuple):
     - `rtol`, `atol`, `norm`: those of step-size control; `None` if the steps are not adaptive.
     - `first_step`: a function `(vector_field, t, y, args, rtol, atol) -> h`, which chooses a step
         as if the solve began at this point.
+    - `terms`, `dt0`: the terms, and the first step if it is given. Regularizers need them for
+        stochastic equations, whose noise is not part of the vector field.
     """
 
     t0: RealScalarLike
@@ -32,6 +35,22 @@ class Setting(NamedTuple):
     atol: RealScalarLike | None = None
     norm: Norm | None = None
     first_step: Callable[..., RealScalarLike] | None = None
+    terms: Any = None
+    dt0: RealScalarLike | None = None
+
+    @property
+    def is_stochastic(self) -> bool:
+        """Whether Brownian motion drives the equation."""
+        return bool(noise_of(self.terms))
+
+    def refuse_noise(self, name: str, why: str) -> None:
+        """Raise an error if the equation is stochastic, for a regularizer of this name."""
+        if self.is_stochastic:
+            raise TypeError(
+                f"`{name}` is not defined for stochastic equations: {why}. Use "
+                "`tn.ErrorEstimate()`, or `tn.TotalDerivative(order=2)`, which is that of the "
+                "drift."
+            )
 
 
 class AbstractRegularizer(eqx.Module):
@@ -131,13 +150,18 @@ class AbstractPartRegularizer(AbstractRegularizer):
 
 def mean_square(part: Arrays) -> RealScalar:
     """Compute the sum of squares over a part of the state, divided by its number of elements."""
+    return mean(jtu.tree_map(_square, part))
+
+
+def mean(part: Arrays) -> RealScalar:
+    """Compute the sum over a part of the state, divided by its number of elements."""
     leaves = jtu.tree_leaves(part)
     size = sum(jnp.size(leaf) for leaf in leaves)
     if size == 0:
         raise ValueError("`where` selects nothing of the state, so there is nothing to penalize.")
     # A state may mix precisions. The result has the widest of them.
     dtype = jnp.finfo(jnp.result_type(*leaves)).dtype
-    total: Any = sum(jnp.sum(_square(leaf)).astype(dtype) for leaf in leaves)
+    total: Any = sum(jnp.sum(leaf).astype(dtype) for leaf in leaves)
     return total / size
 
 

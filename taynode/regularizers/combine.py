@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,9 +9,11 @@ import jax.tree_util as jtu
 from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree
 
 from .._types import Args, Arrays, Rate, RealScalarLike, VectorField, Y
+from ..terms import slope_of
 from .base import AbstractRegularizer, is_regularizer, Setting
 from .path import AbstractPathRegularizer
-from .step import AbstractStepRegularizer, Step
+from .step import AbstractStepRegularizer
+from .trial import Step
 
 
 class Combined(AbstractRegularizer):
@@ -87,8 +88,8 @@ class Combined(AbstractRegularizer):
 
 
 def combine(terms: Any, regularizer: Any) -> Combined:
-    """Combine a pytree of regularizers for an ordinary or controlled differential equation."""
-    _check_terms(terms)
+    """Combine a pytree of regularizers for a differential equation with these terms."""
+    slope_of(terms)  # raises an error if there is no slope
     leaves = jtu.tree_leaves(regularizer, is_leaf=is_regularizer)
     for leaf in leaves:
         if not is_regularizer(leaf):
@@ -100,39 +101,6 @@ def combine(terms: Any, regularizer: Any) -> Combined:
     if not leaves:
         raise ValueError("`regularizer` is an empty pytree; pass `None` for a plain solve.")
     return Combined(regularizer)
-
-
-def _check_terms(terms: Any) -> None:
-    """Raise an error if the path that these terms describe has no derivative."""
-    if not isinstance(terms, dfx.ODETerm | dfx.ControlTerm):
-        raise TypeError(
-            "`regularizer` needs `terms` to be an `ODETerm`, or a `ControlTerm` whose control has "
-            f"a derivative, got `{type(terms).__name__}`. Write several terms as one `ODETerm`, "
-            "whose vector field is their sum; `ControlTerm.to_ode()` helps. Speed regularization "
-            "of stochastic or split differential equations is not supported."
-        )
-    # `ControlTerm.to_ode()` keeps its term.
-    term = terms
-    if isinstance(terms, dfx.ODETerm):
-        term = getattr(terms.vector_field, "control_term", None)
-    if not isinstance(term, dfx.ControlTerm):
-        return
-    control: Any = term.control
-    if isinstance(control, dfx.AbstractBrownianPath):
-        raise TypeError(
-            f"`regularizer` needs a control with a derivative, and `{type(control).__name__}` has "
-            "none. Charge the drift at points of the path with `tn.penalty_at`, or interpolate "
-            "the control with `diffrax.LinearInterpolation`."
-        )
-    try:
-        eqx.filter_eval_shape(control.derivative, control.t0)
-    except Exception as error:
-        raise TypeError(
-            "`regularizer` needs a control with a derivative, which that of this `ControlTerm` "
-            "does not compute. Pass an interpolation such as `diffrax.CubicInterpolation`, or a "
-            "`diffrax.AbstractPath` of your own with `evaluate(t)`, instead of a function of two "
-            "times."
-        ) from error
 
 
 def _checked(regularizer: AbstractRegularizer, y: Y, result: Any) -> tuple[Y, Rate]:

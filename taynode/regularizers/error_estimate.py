@@ -4,7 +4,8 @@ from typing import Any
 
 from .._types import RealScalar
 from ..solvers.tolerance import scaled_norm
-from .step import AbstractStepRegularizer, Step
+from .step import AbstractStepRegularizer
+from .trial import Step
 
 
 class ErrorEstimate(AbstractStepRegularizer):
@@ -12,7 +13,9 @@ class ErrorEstimate(AbstractStepRegularizer):
 
     The penalty is $\sum_j E_j |h_j|$ over steps of length $h_j$, where $E_j$ is the norm by which
     step-size control decides. With `tn.AcceptedSteps()` it costs next to nothing. Control keeps
-    $E_j$ near a constant, so the value hardly depends on the number of steps.
+    $E_j$ near a constant, so the value hardly depends on the number of steps. It is also defined
+    for stochastic equations, with solvers that estimate errors, such as `diffrax.SPaRK()`,
+    `diffrax.Heun()`, `diffrax.ShARK()` for additive noise, and `diffrax.HalfSolver(...)`.
 
     References: Pal, Ma, Shah and Rackauckas, Opening the Blackbox, ICML 2021 (accepted steps); Pal,
     Edelman and Rackauckas, Locally Regularized Neural Differential Equations, ICML 2023 (a trial

@@ -106,6 +106,7 @@ class ExpectedNFE(AbstractPartRegularizer):
 
     def in_solve(self, setting: Setting) -> "ExpectedNFE":
         """Know the length of the solve."""
+        setting.refuse_noise("ExpectedNFE", "its model of errors is that of smooth paths")
         if self.interval is not None:
             return self
         length = jax.lax.stop_gradient(jnp.abs(setting.t1 - setting.t0))

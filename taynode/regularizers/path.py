@@ -44,7 +44,8 @@ class PolynomialDistance(AbstractPathRegularizer):
     """The mean square distance of a path from a polynomial, which is fitted to the same points.
 
     With `degree=1` it penalizes paths that are not straight, or not of constant speed. It needs no
-    derivatives of the vector field.
+    derivatives of the vector field. It is no estimate of an integral: its mean over random points
+    depends on their number.
 
     Reference: Huang and Yeh, Accelerating Continuous Normalizing Flow with Trajectory Polynomial
     Regularization, AAAI 2021.

@@ -1,35 +1,15 @@
 """Penalties on what a solver computes in a step: the common part."""
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any
 
-import diffrax as dfx
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import optimistix as optx
 from jaxtyping import PyTree
 
-from .._types import Args, Arrays, Norm, Rate, RealScalar, RealScalarLike, VectorField, Y
+from .._types import Args, Norm, Rate, RealScalarLike, VectorField, Y
 from .base import AbstractPartRegularizer, Setting
-
-
-class Step(NamedTuple):
-    """A step of a solver.
-
-    - `t0`, `t1`: its times.
-    - `y0`, `y1`: the states before and after it.
-    - `error`: the error estimate of the solver; `None` if it has none.
-    - `increments`: the slope of each stage times the length of the step, in front of the axes of
-        the state; `None` if the solver is not a Runge-Kutta method.
-    """
-
-    t0: RealScalar
-    t1: RealScalar
-    y0: Y
-    y1: Y
-    error: Y | None
-    increments: Arrays | None
+from .trial import Step, trial_step
 
 
 class AbstractStepRegularizer(AbstractPartRegularizer):
@@ -37,7 +17,11 @@ class AbstractStepRegularizer(AbstractPartRegularizer):
 
     With `quadrature=tn.AcceptedSteps()` it penalizes the accepted steps of the solve itself. With
     `tn.Sampled()` it penalizes a trial step at a random point of the path. The trial step has the
-    length of a first step from there, and no gradient with respect to this length.
+    length of a first step from there, and no gradient with respect to this length. For a stochastic
+    equation it is on the same Brownian path, and has the length that control chooses after a step
+    of length `dt0`. The mean of the penalty is the integral over the path of what such a step would
+    give, which is another number than the sum over accepted steps: those have the lengths that
+    control has chosen.
 
     **Arguments:**
 
@@ -66,22 +50,14 @@ class AbstractStepRegularizer(AbstractPartRegularizer):
         name = type(self).__name__
         if self.setting is None or self.setting.first_step is None:
             raise ValueError(f"`{name}` needs a solve: pass it to `tn.diffeqsolve`.")
-        solver = self.setting.solver
-        if not issubclass(type(solver), dfx.AbstractERK):
-            raise TypeError(
-                f"`{name}` makes a trial step, which `solver={type(solver).__name__}()` cannot do "
-                "from any point; use an explicit Runge-Kutta method such as `diffrax.Dopri5()`, or "
-                "`quadrature=tn.AcceptedSteps()`."
-            )
-        length = self.setting.first_step(vector_field, t, y, args, *self.tolerances)
-        end, term = t + jax.lax.stop_gradient(length), dfx.ODETerm(vector_field)
-        made = solver.step(term, t, end, y, args, solver.init(term, t, end, y, args), False)
-        return vector_field(t, y, args), self.of_step(solver, step_of(t, end, y, made))
+        step = trial_step(name, self.setting, vector_field, t, y, args, *self.tolerances)
+        return vector_field(t, y, args), self.of_step(self.setting.solver, step)
 
     @property
     def tolerances(self) -> tuple[RealScalarLike, RealScalarLike]:
         """The tolerances: those given, or those of the solve."""
-        inherited = (None, None) if self.setting is None else self.setting[3:5]
+        known = self.setting
+        inherited = (None, None) if known is None else (known.rtol, known.atol)
         rtol = inherited[0] if self.rtol is None else self.rtol
         atol = inherited[1] if self.atol is None else self.atol
         if rtol is None or atol is None:
@@ -96,9 +72,3 @@ class AbstractStepRegularizer(AbstractPartRegularizer):
         """The norm of step-size control."""
         known = None if self.setting is None else self.setting.norm
         return optx.rms_norm if known is None else known
-
-
-def step_of(t0: RealScalarLike, t1: RealScalarLike, y0: Y, made: tuple) -> Step:
-    """The step from what the method `step` of a solver returns."""
-    y1, error, dense_info, _, _ = made
-    return Step(jnp.asarray(t0), jnp.asarray(t1), y0, y1, error, dense_info.get("k"))

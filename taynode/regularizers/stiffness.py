@@ -6,7 +6,9 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 
 from .._types import RealScalar
-from .step import AbstractStepRegularizer, Step
+from .base import Setting
+from .step import AbstractStepRegularizer
+from .trial import Step
 
 
 class Stiffness(AbstractStepRegularizer):
@@ -24,6 +26,11 @@ class Stiffness(AbstractStepRegularizer):
         of the solve.
     - `where`: a function that selects the part of the state to penalize; by default all of it.
     """
+
+    def in_solve(self, setting: Setting) -> AbstractStepRegularizer:
+        """Know the solver and the tolerances."""
+        setting.refuse_noise("Stiffness", "the stages of a step contain noise")
+        return super().in_solve(setting)
 
     def of_step(self, solver: Any, step: Step) -> RealScalar:
         """The difference of slopes over the difference of states."""

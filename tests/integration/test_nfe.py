@@ -341,16 +341,3 @@ def test_nfe_of_implicit_solvers_counts_stages_and_says_so(solver, terms, stages
     sol = tn.diffeqsolve(terms, solver, 0.0, 1.0, 0.1, y0, stepsize_controller=pid())
     assert sol.stats["nfe_exact"] is False
     assert sol.stats["nfe"] == stages * sol.stats["num_steps"]
-
-
-def test_nfe_of_a_stochastic_equation_counts_stages_and_says_so():
-    path = dfx.UnsafeBrownianPath(shape=(), key=KEY)
-    noise = dfx.ControlTerm(lambda t, y, args: 0.1 * y, path)
-    terms = dfx.MultiTerm(dfx.ODETerm(decay), noise)
-    run = lambda lib: lib.diffeqsolve(
-        terms, dfx.Heun(), 0.0, 1.0, 0.1, jnp.array(1.0), adjoint=dfx.ForwardMode()
-    )
-    sol = run(tn)
-    assert sol.stats["nfe_exact"] is False
-    assert sol.stats["nfe"] == 20
-    np.testing.assert_array_equal(sol.ys, run(dfx).ys)

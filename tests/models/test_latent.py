@@ -82,6 +82,20 @@ def test_size_is_that_of_the_papers():
     assert sum(x.size for x in leaves) == 48_147
 
 
+@pytest.mark.slow
+def test_appended_zeros_move_and_are_observed_but_have_no_prior():
+    model, (values, mask) = small(augment=2), series()
+    predict = eqx.filter_jit(lambda: model(TIMES, values, mask, GRID, num_draws=2, key=KEY))
+    found = predict()
+    assert (found.z0.shape, found.solution.ys.shape) == ((2, 4, 4), (6, 8, 6))
+    assert found.predicted.shape == (2, *values.shape)
+    np.testing.assert_array_equal(found.solution.ys[0, :, 4:], 0.0)
+    assert abs(found.solution.ys[-1, :, 4:]).min() > 0
+    states = np.moveaxis(np.asarray(found.solution.ys).reshape(6, 2, 4, 6), 0, -2)
+    expected = states @ model.decoder.weight + model.decoder.bias
+    np.testing.assert_allclose(found.predicted, expected, rtol=1e-12)
+
+
 def no_motion(t, z, args):
     return jnp.zeros_like(z)
 

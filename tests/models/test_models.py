@@ -147,3 +147,17 @@ def test_single_precision_stays_single_though_double_is_enabled():
 def test_a_state_of_integers_is_named():
     with pytest.raises(TypeError, match="`y0` must have arrays of floating-point numbers"):
         Solve()(lambda t, y, args: y, jnp.arange(3))
+
+
+def test_zeros_that_only_the_model_sees_change_nothing_and_others_do():
+    plain, larger = (NeuralODEClassifier(5, 3, 2, augment=n, key=KEY) for n in (0, 4))
+    x = jr.normal(KEY, (2, 5))
+    assert plain.initial_state(x).shape == (2, 5)
+    np.testing.assert_array_equal(larger.initial_state(x), jnp.pad(x, ((0, 0), (0, 4))))
+    # Weights of the plain model, and zeros where the new dimensions enter.
+    pad = lambda a, b: jnp.pad(a, [(0, n - m) for m, n in zip(a.shape, b.shape, strict=True)])
+    arrays, structure = jtu.tree_flatten(larger)
+    same = structure.unflatten(map(pad, jtu.tree_leaves(plain), arrays))
+    logits = lambda model: model(x, Solve(solver=dfx.Euler(), num_steps=3))[0]
+    np.testing.assert_allclose(logits(same), logits(plain), rtol=1e-12)
+    assert abs(logits(larger) - logits(plain)).max() > 1e-3

@@ -5,9 +5,7 @@ import itertools
 import diffrax as dfx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-import optimistix as optx
 import pytest
 
 import taynode as tn
@@ -77,43 +75,26 @@ def test_the_stiffness_of_a_linear_equation_is_its_rate():
     close(found.stats["penalty"], 7.0 * 3.0, 1e-9)
 
 
-@pytest.mark.slow
-def test_trial_steps_estimate_the_integral():
-    """With many times, the mean is the integral over the path."""
-    solution = jax.jit(lambda key: solve(1.3, BOTH, tn.Sampled(points=400), key=key))(jr.key(0))
-    path = solve(1.3, None, tn.Sampled(), saveat=dfx.SaveAt(dense=True))
-    times = (np.arange(400) + 0.5) / 400 * 2.0
-    term, solver = dfx.ODETerm(field), dfx.Dopri5()
-
-    def at(t):
-        y = path.evaluate(t)
-        h = tn.initial_step_size(term, t, 2.0, y, 1.3, order=5, rtol=RTOL, atol=ATOL)
-        state = solver.init(term, t, t + h, y, 1.3)
-        y1, error, *_ = solver.step(term, t, t + h, y, 1.3, state, False)
-        return optx.rms_norm(error / (ATOL + RTOL * jnp.maximum(jnp.abs(y), jnp.abs(y1))))
-
-    close(solution.stats["penalty"][0], 2.0 * jnp.mean(jax.vmap(at)(jnp.asarray(times))), 2e-2)
-
-
-def test_rows_have_trial_steps_of_their_own():
-    y0 = jnp.stack([Y0, 0.3 * Y0])
-    rows = lambda t, y, a: jax.vmap(lambda y: field(t, y, a))(y)
-    found = tn.diffeqsolve(
-        dfx.ODETerm(rows), dfx.Dopri5(), 0.0, 2.0, 0.1, y0, 1.3, stepsize_controller=CONTROL,
-        regularizer=tn.ErrorEstimate(), quadrature=tn.Sampled(batch_axis=0), key=jr.key(0),
-    )  # fmt: skip
-    assert found.stats["penalty"] > 0
-
-
-def test_a_circle_turns_by_its_rate_and_a_straight_path_does_not():
-    turning = lambda t, y, rate: rate * jnp.array([-y[1], y[0]])
-    speeding = lambda t, y, rate: rate * y
-    for vector_field, expected in ((turning, 2.5**2), (speeding, 0.0)):
-        _, rate = tn.Curvature().rate(vector_field, 0.0, jnp.array([0.6, 1.1]), 2.5, None)
-        close(rate, expected, 1e-12, 1e-12)
-    # It has a gradient at rest, too.
-    at_rest = jax.grad(lambda y: tn.Curvature().rate(turning, 0.0, y, 2.5, None)[1])
-    assert np.all(np.isfinite(at_rest(jnp.zeros(2))))
+def test_the_errors_are_those_by_which_the_solver_chose_its_steps():
+    """An independent loop over diffrax's steps, with the errors that its control computes."""
+    term, t0, t1, y = dfx.ODETerm(field), jnp.array(0.0), jnp.array(0.1), Y0
+    state, total, rejected = DOPRI5.init(term, t0, t1, y, 1.3), 0.0, 0
+    t1, control = CONTROL.init(term, t0, 2.0, y, 0.1, 1.3, None, 5)
+    step = jax.jit(lambda t0, t1, y, state: DOPRI5.step(term, t0, t1, y, 1.3, state, False))
+    while t0 < 2.0:
+        y1, error, _, next_state, _ = step(t0, t1, y, state)
+        accepted, next_t0, next_t1, _, control, _ = CONTROL.adapt_step_size(
+            t0, t1, y, y1, 1.3, error, 5, control
+        )
+        if accepted:
+            # The state of the control begins with the inverse error of the last step.
+            total += (t1 - t0) / control[0]
+            y, state = y1, next_state
+        rejected += not accepted
+        t0, t1 = next_t0, jnp.minimum(next_t1, 2.0)
+    solution = jax.jit(lambda: solve(1.3, tn.ErrorEstimate(), tn.AcceptedSteps()))()
+    assert solution.stats["num_rejected_steps"] == rejected > 0
+    close(solution.stats["penalty"], total, 1e-9)
 
 
 @pytest.mark.parametrize(

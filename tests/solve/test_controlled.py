@@ -260,7 +260,7 @@ BROWNIAN = dfx.VirtualBrownianTree(0.0, 1.5, 0.1, (), jr.key(0))
 @pytest.mark.parametrize(
     ("control", "message"),
     [
-        (BROWNIAN, r"`VirtualBrownianTree` has none.*tn\.penalty_at.*LinearInterpolation"),
+        (BROWNIAN, r"`VirtualBrownianTree` drives has none.*MultiTerm.*LinearInterpolation"),
         (lambda t0, t1: t1**2 - t0**2, r"a control with a derivative.*CubicInterpolation"),
     ],
     ids=["brownian", "increments"],

@@ -47,24 +47,6 @@ def test_points_must_be_a_positive_integer(points):
         tn.Sampled(points=points)
 
 
-def noise():
-    path = dfx.UnsafeBrownianPath(shape=(), key=KEY)
-    return dfx.ControlTerm(lambda t, y, args: 0.1 * y, path)
-
-
-TERMS = {
-    "MultiTerm": lambda: dfx.MultiTerm(dfx.ODETerm(pendulum), noise()),
-    "tuple": lambda: (dfx.ODETerm(pendulum), dfx.ODETerm(pendulum)),
-}
-
-
-@pytest.mark.parametrize("name", TERMS)
-def test_terms_other_than_ordinary_ones_are_refused(name):
-    message = rf"`regularizer` needs `terms` to be an `ODETerm`.*got `{name}`.*ControlTerm\.to_ode"
-    with pytest.raises(TypeError, match=message):
-        solve(terms=TERMS[name](), solver=dfx.Heun(), regularizer=SPEED)
-
-
 @pytest.mark.parametrize(
     ("regularizer", "message"),
     [

@@ -54,11 +54,17 @@ def advise(
             f"`taynode advise` cannot solve {loaded.task.name!r}, whose vector field has arguments "
             "of each sample. Call `tn.advise` for single samples."
         )
+    field = vector_field_of(loaded.task, loaded.model)
+    if not callable(field):
+        raise ConfigError(
+            f"`taynode advise` compares solvers of ordinary equations, and {loaded.task.name!r} "
+            "is a stochastic one."
+        )
     batch = jax.tree.map(lambda x: x[:samples], loaded.data.train)
     quiet = json_output or not sys.stderr.isatty()
     with Console(stderr=True, quiet=quiet).status("Solving ...") as status:
         advice = find_advice(
-            vector_field_of(loaded.task, loaded.model),
+            field,
             initial_state_of(loaded.task, loaded.model, batch),
             *interval_of(loaded.task),
             rtol=rtol,

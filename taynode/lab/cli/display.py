@@ -12,6 +12,7 @@ from ..config import TrainConfig
 from ..files import Json
 from ..report.record import record_samples
 from ..tasks.base import AbstractTask
+from ..training.devices import make_cpu_devices
 from ..training.loop import Progress, train
 
 
@@ -41,6 +42,8 @@ class Display:
     def show(self, progress: Progress) -> None:
         """Show the progress of a training loop."""
         numbers = f"loss {progress.loss:.4f}  NFE {progress.nfe:.0f}"
+        if progress.nfe_most is not None:
+            numbers += f" (most {progress.nfe_most:.0f})"
         if progress.penalty is not None:
             numbers += f"  penalty {progress.penalty:.3g}"
         if progress.seconds_per_step:
@@ -62,17 +65,21 @@ def run(
     directory: Path,
     *,
     resume: bool = False,
+    devices: int | None = None,
     quiet: bool = False,
 ) -> Json:
     """Train, and return the last row of the metrics. Nothing is printed if `quiet`."""
     if settings.needs_x64:
         jax.config.update("jax_enable_x64", True)
+    if devices is not None:
+        make_cpu_devices(devices)
     with Display(str(directory), enabled=not quiet and sys.stderr.isatty()) as display:
         done = train(
             settings,
             task,
             directory,
             resume=resume,
+            devices=devices,
             on_progress=display.show,
             on_finish=record_samples,
         )
@@ -90,6 +97,12 @@ def _summary(directory: Path, row: Json) -> str:
     if "test_error" in row:
         parts.append(f"test error {100 * row['test_error']:.2f} %")
     parts.append(f"NFE {row['test_nfe']:.1f} per sample")
+    if "training_nfe_most" in row:
+        ratio = row["training_nfe_most"] / row["training_nfe"] if row["training_nfe"] else 1.0
+        parts.append(
+            f"{row['devices']} devices, of which the last one needed {ratio:.2f} times "
+            "the evaluations of the mean"
+        )
     parts.append(f"{row['train_seconds']:.1f} s of training")
     line = ", ".join(parts)
     return f"{line}\n{row['control_message']}" if "control_message" in row else line

@@ -15,10 +15,11 @@ from .tables import JsonOutput, print_rows
 
 
 def list_(*, json_output: JsonOutput = False) -> None:
-    """List the studies."""
-    from ..paper.study import find_study, STUDIES
+    """List the studies, and groups of them that have a name."""
+    from ..paper.study import find_study, GROUPS, STUDIES
 
     rows = [{"name": name, "title": find_study(name).title} for name in STUDIES]
+    rows += [{"name": name, "title": f"all of {', '.join(GROUPS[name])}"} for name in GROUPS]
     print_rows(rows, as_json=json_output)
 
 
@@ -56,7 +57,7 @@ def run(*names: str, options: Options = DEFAULTS, execution: Execution = ON_THIS
     Parameters
     ----------
     names
-        Names of the studies.
+        Names of the studies, or of groups such as budgets and rivals.
 
     """
     if not names:
@@ -88,7 +89,7 @@ def _raise(problems: list[str]) -> None:
 def _run(names: list[str], options: Options, execution: Execution) -> list[str]:
     """Run studies, and return a message for each that failed."""
     from ..paper.run import run_studies
-    from ..paper.study import find_study, seeds_of, StudyFailed
+    from ..paper.study import find_study, names_of, seeds_of, StudyFailed
     from ..paper.summary import write_summary
     from ..paper.worker import WORKER
     from ..sweep.results import forget
@@ -97,7 +98,7 @@ def _run(names: list[str], options: Options, execution: Execution) -> list[str]:
     if options.seeds is not None:
         positive("seeds", options.seeds)
     executor = execution.executor_for(worker=WORKER)
-    studies = [find_study(name) for name in dict.fromkeys(names)]
+    studies = [find_study(name) for name in names_of(names)]
     check_figures()
     root = options.out / options.scale
     seeds = {study: seeds_of(study, options.scale, options.seeds) for study in studies}

@@ -7,8 +7,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ...registry import ADJOINTS, one_of, QUADRATURES, REGULARIZERS, SOLVERS
-from ..config import ConfigError, from_dict, NO_REGULARIZER, SCALES, to_dict, TrainConfig
+from ...registry import ADJOINTS, one_of, QUADRATURES, SOLVERS
+from ..config import (
+    ConfigError,
+    from_dict,
+    NO_REGULARIZER,
+    REGULARIZER_NAMES,
+    SCALES,
+    to_dict,
+    TrainConfig,
+)
 from ..flags import FLAGS, merged, settings_of
 from ..tasks.names import import_task
 from .options import described, given, read_toml, TrainOptions
@@ -26,9 +34,7 @@ def _choice(words: str, names: Iterable[str]) -> Parameter:
 def train(
     task: str,
     *,
-    regularizer: Annotated[
-        str | None, _choice("Regularizer", [NO_REGULARIZER, *REGULARIZERS])
-    ] = None,
+    regularizer: Annotated[str | None, _choice("Regularizer", REGULARIZER_NAMES)] = None,
     weight: Annotated[float | None, described("regularizer.weight")] = None,
     budget: Annotated[float | None, described("regularizer.budget")] = None,
     within: Annotated[str | None, described("regularizer.within")] = None,
@@ -47,6 +53,7 @@ def train(
     seed: Annotated[int | None, described("seed")] = None,
     out: Path | None = None,
     resume: bool = False,
+    devices: int | None = None,
     config: Path | None = None,
     json_output: JsonOutput = False,
     set_: Annotated[
@@ -72,6 +79,9 @@ def train(
         Directory of the run; runs/TASK-REGULARIZER-SEED by default.
     resume
         Continue the run that is in the directory.
+    devices
+        Number of devices, each of which solves a part of every batch; on CPUs, parts of the
+        machine. By default one, or all of them if there are several processes.
     config
         TOML file with settings; flags override the file.
 
@@ -94,6 +104,6 @@ def train(
     directory = out or Path("runs") / f"{task.replace(':', '.')}-{name}-{settings.seed}"
     from .display import run
 
-    row = run(settings, the_task, directory, resume=resume, quiet=json_output)
+    row = run(settings, the_task, directory, resume=resume, devices=devices, quiet=json_output)
     if json_output:
         print(json.dumps(row))

@@ -1,7 +1,8 @@
 """Not in the paper: budgets of evaluations and prices, beside constant weights."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from ..config import RegularizerConfig, SolveConfig, TrainConfig
@@ -27,7 +28,9 @@ NAMES = {"r2": "R_2", "r3": "R_3", "nfe": "expected NFE"}
 WARMUP = ("warmup", 0.3)
 
 
-def arms_of_task(need: float, weights: dict[str, Sequence[float]]) -> dict[str, RegularizerConfig]:
+def arms_of_task(
+    need: float, weights: Mapping[str, Sequence[float]]
+) -> dict[str, RegularizerConfig]:
     """Unregularized, constant weights, budgets and prices."""
     return {
         "unregularized": RegularizerConfig(),
@@ -45,44 +48,37 @@ def arms_of_task(need: float, weights: dict[str, Sequence[float]]) -> dict[str, 
     }
 
 
-class AbstractBudgets(AbstractTable):
-    """Budgets of 0.75 and 0.5 of the evaluations that unregularized models need, and prices.
+@dataclasses.dataclass(frozen=True)
+class Basis:
+    """What studies of budgets have in common on a task.
 
+    - `name`, `title`: those of the task in names and titles of studies.
+    - `task`: the name of the task.
     - `need`: the evaluations of unregularized models, which were measured before.
     - `weights`: constant weights of R_2 and R_3, over several decades.
     - `evaluation`: the solve that evaluations are counted for, in double precision.
     - `steps`: the number of RK4 steps in training; `None` for adaptive steps.
+    - `settings`: the settings at a scale, if they are not those of the task.
+    - `num_seeds`: the number of seeds of the study of budgets.
     """
 
-    need: ClassVar[float]
-    weights: ClassVar[dict[str, Sequence[float]]]
-    evaluation: ClassVar[EvaluationConfig] = TIGHT
-    steps: ClassVar[int | None] = None
-    unit = "nats"
-    columns: ClassVar[dict[str, str]] = {**COLUMNS, "training NFE": "training_nfe"}
-
-    def __init_subclass__(cls, **options: object):
-        super().__init_subclass__(**options)
-        cls.arms = arms_of_task(cls.need, cls.weights)
-        cls.rows = tuple((arm, cls.steps) for arm in cls.arms)
-        cls.smoke_rows = (cls.rows[0], (f"R_3, budget {SHARES[0]:g}", cls.steps))
-        cls.beside = cls.evaluation
-
-    @property
-    def count(self) -> str:
-        """The column of evaluations."""
-        return f"NFE {self.evaluation.name}"
-
-    def settings(self, scale: str) -> TrainConfig:
-        """The settings of the task."""
-        return defaults_of(self.task, scale)
+    name: str
+    title: str
+    task: str
+    need: float
+    weights: Mapping[str, Sequence[float]]
+    evaluation: EvaluationConfig = TIGHT
+    steps: int | None = None
+    settings: Callable[[str], TrainConfig] | None = None
+    num_seeds: int = 3
 
     def defaults(self, scale: str) -> TrainConfig:
         """The settings of the task, with the evaluation that budgets are counted for.
 
         At `smoke` the loose tolerance of the task is kept, which takes less time.
         """
-        defaults = self.settings(scale)
+        settings = self.settings or functools.partial(defaults_of, self.task)
+        defaults = settings(scale)
         if scale == "smoke":
             return defaults
         solve = self.evaluation.solve
@@ -90,83 +86,97 @@ class AbstractBudgets(AbstractTable):
         evaluation: SolveConfig = dataclasses.replace(defaults.evaluation, **tolerances)
         return dataclasses.replace(defaults, evaluation=evaluation)
 
+
+class Budgets(AbstractTable):
+    """Budgets of 0.75 and 0.5 of the evaluations that unregularized models need, and prices."""
+
+    unit = "nats"
+    columns: ClassVar[dict[str, str]] = {**COLUMNS, "training NFE": "training_nfe"}
+
+    def __init__(self, basis: Basis):
+        self.basis, self.task, self.num_seeds = basis, basis.task, basis.num_seeds
+        self.name = f"budgets-{basis.name}"
+        self.title = f"{basis.title}: budgets, prices and constant weights"
+        self.arms = arms_of_task(basis.need, basis.weights)
+        self.rows = tuple((arm, basis.steps) for arm in self.arms)
+        self.smoke_rows = (self.rows[0], (f"R_3, budget {SHARES[0]:g}", basis.steps))
+        self.beside = basis.evaluation
+
+    @property
+    def count(self) -> str:
+        """The column of evaluations."""
+        return f"NFE {self.basis.evaluation.name}"
+
+    def defaults(self, scale: str) -> TrainConfig:
+        """The settings of the task, evaluated as budgets are counted."""
+        return self.basis.defaults(scale)
+
     def claims(self, numbers: Numbers) -> list[Claim]:
         """Whether budgets are kept, what they cost, and what prices buy."""
         count = self.count if self.count in numbers["rows"][0] else "NFE"
-        found = Budgeted(numbers, self.steps, count, self.need, self.weights)
+        basis = self.basis
+        found = Budgeted(numbers, basis.steps, count, basis.need, basis.weights)
         return [
             kept_claim(found),
-            *(as_good_claim(found, name) for name in self.weights),
+            *(as_good_claim(found, name) for name in basis.weights),
             training_claim(found),
             *price_claims(found, PRICES),
         ]
 
 
-class DigitsBudgets(AbstractBudgets):
-    """Digits."""
-
-    name = "budgets-digits"
-    title = "Digits: budgets, prices and constant weights"
-    num_seeds = 5
-    task = "digits"
-    need = 118.0
-    weights: ClassVar = {"r2": (0.003, 0.03, 0.1, 1.0), "r3": (1e-4, 1e-3, 1e-2, 0.1)}
-
-
-class TwoMoonsBudgets(AbstractBudgets):
-    """Two moons, a flow in the plane."""
-
-    name = "budgets-two-moons"
-    title = "Two moons: budgets, prices and constant weights"
-    num_seeds = 5
-    task = "density2d"
-    need = 56.0
-    weights: ClassVar = {"r2": (0.003, 0.03, 0.1, 1.0), "r3": (1e-4, 1e-3, 1e-2, 0.1)}
-    evaluation = LOOSE
-
-
-class OscillatorsBudgets(AbstractBudgets):
-    """Oscillators, a latent ODE."""
-
-    name = "budgets-oscillators"
-    title = "Oscillators: budgets, prices and constant weights"
-    num_seeds = 5
-    task = "oscillators"
-    need = 154.0
-    weights: ClassVar = {"r2": (0.003, 0.01, 0.1, 0.3), "r3": (1e-4, 3e-4, 1e-3, 3e-3)}
-    evaluation = LOOSE
-
-
-class MnistBudgets(AbstractBudgets):
-    """MNIST, trained on a grid of four steps."""
-
-    name = "budgets-mnist"
-    title = "MNIST on a fixed grid: budgets, prices and constant weights"
-    task = "mnist"
-    need = 66.0
-    weights: ClassVar = {"r2": (3e-5, 3e-4, 3e-3, 3e-2), "r3": (3e-6, 3e-5, 3e-4, 3e-3)}
-    steps = 4
-
-    def settings(self, scale: str) -> TrainConfig:
-        """Those of Table 3, whose unregularized models have the evaluations of `need`."""
-        return MnistTable().defaults(scale)
-
-
-class MinibooneBudgets(AbstractBudgets):
-    """MINIBOONE, a flow."""
-
-    name = "budgets-miniboone"
-    title = "MINIBOONE: budgets, prices and constant weights"
-    task = "miniboone"
-    need = 132.0
-    weights: ClassVar = {"r2": (0.1, 0.3, 1.0, 10.0), "r3": (0.03, 0.1, 1.0, 10.0)}
-
-
-class PhysionetBudgets(AbstractBudgets):
-    """PhysioNet, a latent ODE."""
-
-    name = "budgets-physionet"
-    title = "PhysioNet: budgets, prices and constant weights"
-    task = "physionet"
-    need = 144.0
-    weights: ClassVar = {"r2": (0.3, 1.0, 3.0, 10.0), "r3": (0.1, 1.0, 3.0, 10.0)}
+BASES = {
+    basis.name: basis
+    for basis in (
+        Basis(
+            "digits",
+            "Digits",
+            "digits",
+            need=118.0,
+            weights={"r2": (0.003, 0.03, 0.1, 1.0), "r3": (1e-4, 1e-3, 1e-2, 0.1)},
+            num_seeds=5,
+        ),
+        Basis(
+            "two-moons",
+            "Two moons",
+            "density2d",
+            need=56.0,
+            weights={"r2": (0.003, 0.03, 0.1, 1.0), "r3": (1e-4, 1e-3, 1e-2, 0.1)},
+            evaluation=LOOSE,
+            num_seeds=5,
+        ),
+        Basis(
+            "oscillators",
+            "Oscillators",
+            "oscillators",
+            need=154.0,
+            weights={"r2": (0.003, 0.01, 0.1, 0.3), "r3": (1e-4, 3e-4, 1e-3, 3e-3)},
+            evaluation=LOOSE,
+            num_seeds=5,
+        ),
+        Basis(
+            "mnist",
+            "MNIST on a fixed grid",
+            "mnist",
+            need=66.0,
+            weights={"r2": (3e-5, 3e-4, 3e-3, 3e-2), "r3": (3e-6, 3e-5, 3e-4, 3e-3)},
+            steps=4,
+            # Those of Table 3, whose unregularized models have these evaluations.
+            settings=MnistTable().defaults,
+        ),
+        Basis(
+            "miniboone",
+            "MINIBOONE",
+            "miniboone",
+            need=132.0,
+            weights={"r2": (0.1, 0.3, 1.0, 10.0), "r3": (0.03, 0.1, 1.0, 10.0)},
+        ),
+        Basis(
+            "physionet",
+            "PhysioNet",
+            "physionet",
+            need=144.0,
+            weights={"r2": (0.3, 1.0, 3.0, 10.0), "r3": (0.1, 1.0, 3.0, 10.0)},
+        ),
+    )
+}
+STUDIES = {study.name: study for study in map(Budgets, BASES.values())}

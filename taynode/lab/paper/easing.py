@@ -11,16 +11,7 @@ from ..files import Json
 from ..sweep.plan import Job, Measurements
 from ..sweep.results import Result
 from .arms import is_usable
-from .budgets import (
-    AbstractBudgets,
-    DigitsBudgets,
-    MinibooneBudgets,
-    MnistBudgets,
-    OscillatorsBudgets,
-    PhysionetBudgets,
-    SHARES,
-    TwoMoonsBudgets,
-)
+from .budgets import BASES, Basis, SHARES
 from .statistics import percent_fewer, spread
 from .study import Claim, judged, Numbers
 from .table_rows import column, row_ratios
@@ -37,37 +28,33 @@ MOST_LOSS = 1.01
 FOR_SHARE = {0.75: "three quarters", 0.5: "half"}
 
 
-class AbstractEasing(AbstractTable):
+class Easing(AbstractTable):
     """Budgets for a trained model, with half of its steps once more, beside two controls.
 
     The first trains the same model on for as many steps without regularizer. The second trains a
     new model to the same budget in as many steps.
-
-    - `basis`: the study of budgets on the same task, whose settings are shared.
     """
 
-    basis: ClassVar[type[AbstractBudgets]]
-    num_seeds = 3
     unit = "nats"
     columns: ClassVar[dict[str, str]] = {k: COLUMNS[k] for k in ("seconds", "loss", "NFE")}
 
-    def __init_subclass__(cls, **options: object):
-        super().__init_subclass__(**options)
-        basis = cls.basis
-        cls.task = basis.task
-        cls.arms = {
+    def __init__(self, basis: Basis):
+        self.basis, self.task = basis, basis.task
+        self.name = f"easing-{basis.name}"
+        self.title = f"{basis.title}: trained models made cheap"
+        self.arms = {
             GIVEN: RegularizerConfig(),
             **{
                 SCRATCH.format(share): RegularizerConfig(REGULARIZER, budget=share * basis.need)
                 for share in SHARES
             },
         }
-        cls.rows = tuple((arm, basis.steps) for arm in cls.arms)
-        cls.smoke_rows = cls.rows[:2]
+        self.rows = tuple((arm, basis.steps) for arm in self.arms)
+        self.smoke_rows = self.rows[:2]
 
     def defaults(self, scale: str) -> TrainConfig:
         """The settings of the study of budgets."""
-        return self.basis().defaults(scale)
+        return self.basis.defaults(scale)
 
     def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
         """Unregularized models are trained on, and made cheap."""
@@ -181,62 +168,5 @@ MEASUREMENTS: Measurements = {
 }
 
 
-class DigitsEasing(AbstractEasing):
-    """Digits."""
-
-    name = "easing-digits"
-    title = "Digits: trained models made cheap"
-    basis = DigitsBudgets
-
-
-class TwoMoonsEasing(AbstractEasing):
-    """Two moons."""
-
-    name = "easing-two-moons"
-    title = "Two moons: trained models made cheap"
-    basis = TwoMoonsBudgets
-
-
-class OscillatorsEasing(AbstractEasing):
-    """Oscillators."""
-
-    name = "easing-oscillators"
-    title = "Oscillators: trained models made cheap"
-    basis = OscillatorsBudgets
-
-
-class MnistEasing(AbstractEasing):
-    """MNIST on a fixed grid."""
-
-    name = "easing-mnist"
-    title = "MNIST on a fixed grid: trained models made cheap"
-    basis = MnistBudgets
-
-
-class MinibooneEasing(AbstractEasing):
-    """MINIBOONE."""
-
-    name = "easing-miniboone"
-    title = "MINIBOONE: trained models made cheap"
-    basis = MinibooneBudgets
-
-
-class PhysionetEasing(AbstractEasing):
-    """PhysioNet."""
-
-    name = "easing-physionet"
-    title = "PhysioNet: trained models made cheap"
-    basis = PhysionetBudgets
-
-
-NEEDS = {
-    kind.task: kind.need
-    for kind in (
-        DigitsBudgets,
-        TwoMoonsBudgets,
-        OscillatorsBudgets,
-        MnistBudgets,
-        MinibooneBudgets,
-        PhysionetBudgets,
-    )
-}
+STUDIES = {study.name: study for study in map(Easing, BASES.values())}
+NEEDS = {basis.task: basis.need for basis in BASES.values()}

@@ -18,7 +18,7 @@ CHOSEN = "R_2, weight 0.1"
 GIVEN = "unregularized"
 
 
-class AbstractMatchingTable(AbstractTable):
+class MatchingTable(AbstractTable):
     """Samples by adaptive steps and by few steps, without and with penalties."""
 
     unit = "mean square"
@@ -34,6 +34,11 @@ class AbstractMatchingTable(AbstractTable):
         **{name: COLUMNS[name] for name in ("seconds", "loss", "NFE")},
         "nll": "test_nll",
     }
+
+    def __init__(self, data: str, title: str):
+        self.name = f"flow-matching-{data}"
+        self.title = f"Flow matching, {title}"
+        self.task = "flow-matching" if data == "two-moons" else self.name
 
     def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
         """How good samples are."""
@@ -90,49 +95,13 @@ class AbstractMatchingTable(AbstractTable):
         ]
 
 
-class TwoMoonsMatching(AbstractMatchingTable):
-    """Two moons."""
-
-    name = "flow-matching-two-moons"
-    title = "Flow matching, two moons"
-    task = "flow-matching"
-
-
-class PinwheelMatching(AbstractMatchingTable):
-    """A pinwheel."""
-
-    name = "flow-matching-pinwheel"
-    title = "Flow matching, pinwheel"
-    task = "flow-matching-pinwheel"
-
-
-class CheckerboardMatching(AbstractMatchingTable):
-    """A checkerboard."""
-
-    name = "flow-matching-checkerboard"
-    title = "Flow matching, checkerboard"
-    task = "flow-matching-checkerboard"
-
-
-class GaussiansMatching(AbstractMatchingTable):
-    """Eight Gaussians."""
-
-    name = "flow-matching-gaussians"
-    title = "Flow matching, eight Gaussians"
-    task = "flow-matching-gaussians"
-
-
-class RingsMatching(AbstractMatchingTable):
-    """Rings."""
-
-    name = "flow-matching-rings"
-    title = "Flow matching, rings"
-    task = "flow-matching-rings"
-
-
-class DigitsMatching(AbstractMatchingTable):
-    """Digits."""
-
-    name = "flow-matching-digits"
-    title = "Flow matching, digits"
-    task = "flow-matching-digits"
+# Names and titles. Two moons are the task without a name of its own.
+DATA = {
+    "two-moons": "two moons",
+    "pinwheel": "pinwheel",
+    "checkerboard": "checkerboard",
+    "gaussians": "eight Gaussians",
+    "rings": "rings",
+    "digits": "digits",
+}
+STUDIES = {study.name: study for study in (MatchingTable(*names) for names in DATA.items())}

@@ -1,13 +1,13 @@
 """Claims on methods at equal evaluations."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from .budgets import SHARES
-from .statistics import in_range, spread
+from .statistics import in_range, mean, spread
 from .study import Claim, judged, Numbers
 from .table_rows import column
 from .verdicts import number, ratio
@@ -16,6 +16,8 @@ from .verdicts import number, ratio
 GIVEN, OURS = "unregularized", "R_3"
 # How far beyond its last point a front is continued, as a share of the evaluations.
 BEYOND = 0.1
+# Errors may grow by this factor before a solver counts as fooled.
+FOOLED = 2.0
 
 
 class Compared(NamedTuple):
@@ -23,11 +25,13 @@ class Compared(NamedTuple):
 
     - `steps`: the grid of its rows.
     - `need`: the evaluations that shares refer to.
+    - `rows`: the rows of each method.
     """
 
     numbers: Numbers
     steps: int | None
     need: float
+    rows: Mapping[str, Sequence[str]]
 
     def column(self, row: str, name: str) -> dict[int, float]:
         """A column by seed; empty if there is no such row, or if it was not measured."""
@@ -35,8 +39,18 @@ class Compared(NamedTuple):
         return column(self.numbers, row, self.steps, name) if row in known else {}
 
     def front(self, method: str) -> list[str]:
-        """The rows of a method with its budgets, and of unregularized models."""
-        return [GIVEN, *(f"{method}, budget {share:g}" for share in SHARES)]
+        """The rows of a method, and of unregularized models."""
+        return [GIVEN, *self.rows[method]]
+
+    def end(self, method: str) -> str:
+        """The row that stands for a method: that of the second budget, or of the last setting."""
+        return self.rows[method][: len(SHARES)][-1]
+
+    def ratios(self, name: str, row: str) -> list[float]:
+        """A column of a row over that of unregularized models, seed by seed, where it is known."""
+        above, below = (self.column(x, name) for x in (row, GIVEN))
+        both = [(above[seed], below[seed]) for seed in above if seed in below]
+        return [a / b for a, b in both if math.isfinite(a) and math.isfinite(b) and b > 0]
 
     def losses_at(self, method: str, share: float) -> dict[int, float]:
         """The loss of each seed at a share of the evaluations, interpolated on its front."""
@@ -63,10 +77,10 @@ def _at(x: float, points: Sequence[tuple[float, float]]) -> float | None:
     return float(ys[0] + slope * (x - xs[0]))
 
 
-def compared_claims(found: Compared, methods: Sequence[str]) -> list[Claim]:
+def compared_claims(found: Compared) -> list[Claim]:
     """Each method beside R_3, at exactly equal evaluations."""
     claims = []
-    for method in methods:
+    for method in found.rows:
         if method == OURS:
             continue
         words, bounds = [], []
@@ -89,12 +103,67 @@ def compared_claims(found: Compared, methods: Sequence[str]) -> list[Claim]:
     return claims
 
 
+def fooled_claims(found: Compared) -> list[Claim]:
+    """Whether the errors of the solver that a model was trained against stay what was asked for.
+
+    A penalty on the numbers that control steps might make them small where errors are not.
+    """
+    claims = []
+    for method in found.rows:
+        row = found.end(method)
+        grown = {
+            name: found.ratios(column, row)
+            for name, column in (("Dopri5", "true error"), ("Tsit5", "true error, tsit5"))
+        }
+        saved = {
+            name: found.ratios(column, row)
+            for name, column in (("Dopri5", "NFE"), ("Tsit5", "NFE, tsit5"))
+        }
+        errors = [x for x in found.column(row, "true error").values() if math.isfinite(x)]
+        told = lambda of: ", ".join(f"{spread(x) if x else '-'} with {n}" for n, x in of.items())
+        claims.append(
+            judged(
+                f"{method}: the solver is not fooled",
+                "",
+                f"true error {in_range(errors) if errors else '-'} tolerances; over that of "
+                f"unregularized models {told(grown)}; evaluations {told(saved)} ({row})",
+                ratio("true error with over without", grown["Dopri5"], at_most=FOOLED),
+                rule=f"at most {FOOLED:g} times the true error of unregularized models, with the "
+                "solver of training",
+                is_ours=True,
+            )
+        )
+    return claims
+
+
+def published_claim(found: Compared) -> Claim:
+    """Whether a method has all that no published one has, by the one that comes closest."""
+    limits = {"NFE": 0.25, "loss": 1.05, "seconds": 0.6}
+    # How far a row is from the limits, in the worst of the three.
+    misses = {}
+    for rows in found.rows.values():
+        for row in rows:
+            each = {name: found.ratios(name, row) for name in limits}
+            if all(each.values()):
+                misses[row] = max(mean(x) / limits[name] for name, x in each.items())
+    closest = min(misses, key=lambda row: misses[row], default="")
+    each = {name: found.ratios(name, closest) if closest else [] for name in limits}
+    words = {"NFE": "the evaluations", "loss": "the loss", "seconds": "the training time"}
+    listed = ", ".join(f"{spread(x) if x else '-'} of {words[name]}" for name, x in each.items())
+    return judged(
+        "A quarter of the evaluations at 5 % more loss, in 0.6 of the training time",
+        "",
+        f"closest, by these runs: {closest or '-'}: {listed}",
+        *(ratio(words[name], x, at_most=limits[name]) for name, x in each.items()),
+        rule="at most 0.25, 1.05 and 0.6 times those of unregularized models",
+        is_ours=True,
+    )
+
+
 def solving_claim(found: Compared) -> Claim:
     """What is left of the gain if each model has its cheapest solver and tolerance."""
-    row = f"{OURS}, budget {SHARES[-1]:g}"
-    least, given = (found.column(name, "least NFE") for name in (row, GIVEN))
-    both = [(least[seed], given[seed]) for seed in least if seed in given]
-    left = [a / b for a, b in both if a and b]
+    row = found.end(OURS)
+    left = found.ratios("least NFE", row)
     errors = [x for x in found.column(row, "true error").values() if math.isfinite(x)]
     return judged(
         "Models with a budget stay cheaper if each model has its cheapest solver",

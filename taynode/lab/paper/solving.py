@@ -9,27 +9,28 @@ from ..files import Json
 SOLVING = "solving"
 NUM_SAMPLES = 64
 # Solvers that a model was not trained against, beside that of its evaluations.
-OTHERS = ("tsit5", "bosh3")
-# The true error at which the cheapest settings of models are compared.
+UNTRAINED = ("tsit5", "bosh3")
+# The true error at which the cheapest settings of models are compared, and solvers to try.
 ACCURACY = 1e-4
+TRIED = ("bosh3", "tsit5", "dopri5")
 
 
 def solving_of(directory: Path) -> Json:
-    """Measurements of a run, for the first test samples.
+    """Measurements of a run, for the first test samples, each solved alone in double precision.
 
     - `solvers`: for each solver at the tolerance of evaluations, `nfe`, the share of `rejected`
         steps, and `error`, the root mean square of the true error in units of the tolerance.
     - `cheapest`: the solver and tolerance with the fewest evaluations whose true error is at most
-        `ACCURACY`, and these evaluations; 0 evaluations if no solver is so accurate.
+        `ACCURACY`, and these evaluations; 0 evaluations if no solver is so accurate. Tolerances are
+        tried as in `tn.advise`.
     """
     import jax
-    import jax.numpy as jnp
     import numpy as np
 
-    from ...advice import advise
-    from ...advice.problem import InitialValues, solve_exactly
+    from ...advice.measure import cheapest_tolerance, measure, work_precision
+    from ...advice.problem import adaptive, InitialValues, solve_exactly
+    from ...registry import SOLVERS
     from ..report.paths import initial_state_of, interval_of, vector_field_of
-    from ..training.build import make_solve
     from ..training.loading import load
 
     run = load(directory, precision="float64")
@@ -37,22 +38,28 @@ def solving_of(directory: Path) -> Json:
     batch = jax.tree.map(lambda x: x[:NUM_SAMPLES], run.data.test)
     field = vector_field_of(run.task, run.model)
     y0s, (t0, t1) = initial_state_of(run.task, run.model, batch), interval_of(run.task)
-    exact = solve_exactly(InitialValues(field, y0s, t0, t1, None), config.rtol, config.atol)
-
-    def measured(solver: str) -> Json:
-        solve = make_solve(dataclasses.replace(config, solver=solver))
-        sol = jax.jit(jax.vmap(lambda y0: solve(field, y0, t0=t0, t1=t1)))(y0s)
-        errors = exact.error(jax.tree.map(lambda y: y[:, -1], sol.ys))
-        attempts = jnp.sum(sol.stats["num_steps"])
-        return {
-            "nfe": float(jnp.mean(sol.stats["nfe"])),
-            "rejected": float(jnp.sum(sol.stats["num_rejected_steps"]) / attempts),
-            "error": float(np.sqrt(np.mean(errors**2))),
-        }
-
-    best = advise(field, y0s, t0, t1, rtol=ACCURACY, atol=ACCURACY).best
+    problem = InitialValues(field, y0s, t0, t1, None)
+    # Solvers are compiled once for all tolerances, and the exact solution serves both accuracies.
+    exact = solve_exactly(problem, min(config.rtol, ACCURACY), min(config.atol, ACCURACY))
+    of_use, usual = (
+        dataclasses.replace(exact, rtol=rtol, atol=atol)
+        for rtol, atol in ((config.rtol, config.atol), (ACCURACY, ACCURACY))
+    )
+    found, courses = {}, []
+    for name in dict.fromkeys((config.solver, *UNTRAINED, *TRIED)):
+        solver, most = SOLVERS.find(name)(), config.max_steps
+        if name in TRIED:
+            courses.append(work_precision(problem, usual, solver, max_steps=most, timed=0))
+        if name in (config.solver, *UNTRAINED):
+            # As arrays of the same type as above, since a solver is compiled for it.
+            tolerances = np.float64(config.rtol), np.float64(config.atol)
+            solve = adaptive(solver, *tolerances, max_steps=most)
+            at = measure(problem, of_use, solve, timed=0)
+            found[name] = {"nfe": at.nfe, "rejected": at.rejected, "error": at.error}
+    accurate = [x for x in map(cheapest_tolerance, courses) if x is not None]
+    best = min(accurate, key=lambda x: x.nfe, default=None)
     return {
-        "solvers": {name: measured(name) for name in dict.fromkeys((config.solver, *OTHERS))},
+        "solvers": found,
         "cheapest": {
             "solver": "" if best is None else best.solver,
             "rtol": None if best is None else best.rtol,

@@ -3,9 +3,9 @@
 import abc
 import dataclasses
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ...registry import one_of
 from ..files import Json
@@ -72,10 +72,10 @@ class AbstractStudy(abc.ABC):
     - `remarks`: remarks on the settings, such as how weights were chosen.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    num_seeds: ClassVar[int] = 3
-    remarks: ClassVar[tuple[str, ...]] = ()
+    name: str
+    title: str
+    num_seeds: int = 3
+    remarks: tuple[str, ...] = ()
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """The runs of the study; none by default."""
@@ -106,6 +106,36 @@ class AbstractStudy(abc.ABC):
         """The claims on these numbers, with their verdicts."""
 
 
+class Family(NamedTuple):
+    """Studies that differ in their task alone.
+
+    - `place`: the module and the name of a dictionary of these studies.
+    - `members`: the ends of their names.
+    """
+
+    place: str
+    members: tuple[str, ...]
+
+
+BUDGETED = "digits", "two-moons", "oscillators", "mnist", "miniboone", "physionet"
+FAMILIES = {
+    "budgets": Family("taynode.lab.paper.budgets:STUDIES", BUDGETED),
+    "easing": Family("taynode.lab.paper.easing:STUDIES", BUDGETED),
+    "flow-matching": Family(
+        "taynode.lab.paper.flow_matching:STUDIES",
+        ("two-moons", "pinwheel", "checkerboard", "gaussians", "rings", "digits"),
+    ),
+    "rivals": Family(
+        "taynode.lab.paper.rivals:STUDIES",
+        ("digits", "two-moons", "oscillators", "physionet", "miniboone"),
+    ),
+    "at-scale": Family("taynode.lab.paper.at_scale:STUDIES", ("mnist", "physionet", "images")),
+}
+# A family is done by its name, too.
+GROUPS = {
+    name: tuple(f"{name}-{member}" for member in family.members)
+    for name, family in FAMILIES.items()
+}
 # The module and class of each study, so that nothing is imported before it is needed.
 STUDIES = {
     "fig1-toy": "taynode.lab.paper.fig1_toy:Toy",
@@ -119,6 +149,7 @@ STUDIES = {
     "fig8b-nfe-overfitting": "taynode.lab.paper.fig8_weights:TrainAndTest",
     "fig8c-generalization": "taynode.lab.paper.fig8_weights:Generalization",
     "fig9-taylor": "taynode.lab.paper.fig9_taylor:TaylorPolynomials",
+    "fig9-orders": "taynode.lab.paper.fig9_orders:ToyOrders",
     "fig10-nfe-variance": "taynode.lab.paper.fig10_variance:Variance",
     "fig11-classification-error": "taynode.lab.paper.fig11_error:ClassificationError",
     "fig12-mse": "taynode.lab.paper.fig12_mse:MeanSquareError",
@@ -130,29 +161,8 @@ STUDIES = {
     "weight-schedules": "taynode.lab.paper.schedules:WeightSchedules",
     "oscillators": "taynode.lab.paper.latent_tables:OscillatorsTable",
     "physionet": "taynode.lab.paper.latent_tables:PhysionetTable",
-    "budgets-digits": "taynode.lab.paper.budgets:DigitsBudgets",
-    "budgets-two-moons": "taynode.lab.paper.budgets:TwoMoonsBudgets",
-    "budgets-oscillators": "taynode.lab.paper.budgets:OscillatorsBudgets",
-    "budgets-mnist": "taynode.lab.paper.budgets:MnistBudgets",
-    "budgets-miniboone": "taynode.lab.paper.budgets:MinibooneBudgets",
-    "budgets-physionet": "taynode.lab.paper.budgets:PhysionetBudgets",
-    "easing-digits": "taynode.lab.paper.easing:DigitsEasing",
-    "easing-two-moons": "taynode.lab.paper.easing:TwoMoonsEasing",
-    "easing-oscillators": "taynode.lab.paper.easing:OscillatorsEasing",
-    "easing-mnist": "taynode.lab.paper.easing:MnistEasing",
-    "easing-miniboone": "taynode.lab.paper.easing:MinibooneEasing",
-    "easing-physionet": "taynode.lab.paper.easing:PhysionetEasing",
-    "flow-matching-two-moons": "taynode.lab.paper.flow_matching:TwoMoonsMatching",
-    "flow-matching-pinwheel": "taynode.lab.paper.flow_matching:PinwheelMatching",
-    "flow-matching-checkerboard": "taynode.lab.paper.flow_matching:CheckerboardMatching",
-    "flow-matching-gaussians": "taynode.lab.paper.flow_matching:GaussiansMatching",
-    "flow-matching-rings": "taynode.lab.paper.flow_matching:RingsMatching",
-    "flow-matching-digits": "taynode.lab.paper.flow_matching:DigitsMatching",
-    "rivals-digits": "taynode.lab.paper.rivals:DigitsRivals",
-    "rivals-two-moons": "taynode.lab.paper.rivals:TwoMoonsRivals",
-    "rivals-oscillators": "taynode.lab.paper.rivals:OscillatorsRivals",
-    "rivals-physionet": "taynode.lab.paper.rivals:PhysionetRivals",
-    "rivals-miniboone": "taynode.lab.paper.rivals:MinibooneRivals",
+    **{name: FAMILIES[family].place for family, names in GROUPS.items() for name in names},
+    "sde": "taynode.lab.paper.sde:SdeTable",
 }
 
 
@@ -166,8 +176,18 @@ def seeds_of(study: AbstractStudy, scale: str, wanted: int | None = None) -> ran
 def find_study(name: str) -> AbstractStudy:
     """A study by its name."""
     one_of("study", name, STUDIES)
-    module, _, kind = STUDIES[name].partition(":")
-    return getattr(importlib.import_module(module), kind)()
+    module, _, attribute = STUDIES[name].partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    return found[name] if isinstance(found, dict) else found()
+
+
+def names_of(names: Iterable[str]) -> list[str]:
+    """The names of studies, with groups replaced by their members; each study comes once."""
+    found = []
+    for name in names:
+        one_of("study", name, [*STUDIES, *GROUPS])
+        found += GROUPS.get(name, (name,))
+    return list(dict.fromkeys(found))
 
 
 def has_studies(directory: Path) -> bool:

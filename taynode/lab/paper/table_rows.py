@@ -1,7 +1,7 @@
 """The rows of a table as they are compared: seed by seed, and only where a comparison is fair."""
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
 from ..sweep.results import Result
 from .arms import is_usable, num_unsolved
@@ -10,7 +10,7 @@ from .r2_sweep import TIGHT
 from .study import Numbers
 
 
-def row_of(results: list[Result], columns: dict[str, str], further: list[str]) -> Numbers:
+def row_of(results: list[Result], columns: Mapping[str, str], further: list[str]) -> Numbers:
     """The numbers of a row.
 
     **Arguments:**

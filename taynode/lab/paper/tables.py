@@ -1,8 +1,8 @@
 """The common part of the tables: regularizers, each trained on several grids."""
 
 import dataclasses
-from collections.abc import Hashable, Sequence
-from typing import ClassVar, TypeAlias
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeAlias
 
 from ..config import from_dict, RegularizerConfig, SolveConfig, TrainConfig
 from ..sweep.plan import EvaluationConfig, Job
@@ -23,7 +23,7 @@ COLUMNS = {
     "K": "kinetic",
 }
 # Parts of a row that are no columns of the table.
-HIDDEN = ("messages", "seeds", "failed_seeds", "unsolved", "busy", "machines", "remarks")
+HIDDEN = ("messages", "seeds", "failed_seeds", "unsolved", "busy", "machines", "remarks", "course")
 Rows: TypeAlias = Sequence[tuple[str, int | None]]
 
 
@@ -39,13 +39,13 @@ class AbstractTable(AbstractStudy):
     - `columns`: the names of the columns, and the names of the same numbers in a result.
     """
 
-    task: ClassVar[str]
-    arms: ClassVar[dict[str, RegularizerConfig]]
-    rows: ClassVar[Rows]
-    smoke_rows: ClassVar[Rows]
-    unit: ClassVar[str]
-    beside: ClassVar[EvaluationConfig | None] = None
-    columns: ClassVar[dict[str, str]] = COLUMNS
+    task: str
+    arms: Mapping[str, RegularizerConfig]
+    rows: Rows
+    smoke_rows: Rows
+    unit: str
+    beside: EvaluationConfig | None = None
+    columns: Mapping[str, str] = COLUMNS
 
     def rows_at(self, scale: str) -> Rows:
         """The rows at a scale."""

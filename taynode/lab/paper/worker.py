@@ -5,7 +5,7 @@ Like `taynode.lab.sweep.worker`: `python -m taynode.lab.paper.worker JOB.json DI
 
 import sys
 
-from ..sweep.plan import Measurements
+from ..sweep.plan import Measurements, WithoutSamples
 from ..sweep.worker import main
 from . import (
     easing,
@@ -21,13 +21,13 @@ from . import (
 
 WORKER = "taynode.lab.paper.worker"
 MEASUREMENTS: Measurements = {
-    **easing.MEASUREMENTS,
+    **{name: WithoutSamples(measure) for name, measure in easing.MEASUREMENTS.items()},
     fig1_toy.PATHS: fig1_toy.paths_of,
     fig9_taylor.POLYNOMIALS: fig9_taylor.expansions_of,
     mnist_sweep.CALIBRATION: fig8a_calibration.errors_of,
     r2_sweep.PATHS: r2_sweep.paths_of,
-    sampling.SAMPLING: sampling.sampling_of,
-    solving.SOLVING: solving.solving_of,
+    sampling.SAMPLING: WithoutSamples(sampling.sampling_of),
+    solving.SOLVING: WithoutSamples(solving.solving_of),
 }
 
 

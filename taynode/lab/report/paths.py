@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from ..._types import Args, Arrays, RealScalar, VectorField, Y
 from ...taylor import solution_derivatives
+from ...terms import slope_of
 from ..config import SolveConfig
 from ..tasks.base import AbstractTask
 from ..training.build import in_double, make_solve
@@ -39,8 +40,8 @@ class HasInitialState(Protocol):
 class HasVectorField(Protocol):
     """A task whose paths do not follow `model.vector_field`."""
 
-    def vector_field(self, model: eqx.Module) -> VectorField:
-        """The vector field of one sample."""
+    def vector_field(self, model: eqx.Module) -> VectorField | dfx.AbstractTerm:
+        """The vector field of one sample, or its term, with a fixed realization of noise."""
         ...
 
 
@@ -105,8 +106,8 @@ def initial_state_of(task: AbstractTask, model: eqx.Module, batch: Any) -> Array
     return inputs.reshape(len(inputs), -1)
 
 
-def vector_field_of(task: AbstractTask, model: Any) -> VectorField:
-    """The vector field of one sample."""
+def vector_field_of(task: AbstractTask, model: Any) -> VectorField | dfx.AbstractTerm:
+    """The vector field of one sample, or the term of an equation that is not ordinary."""
     return task.vector_field(model) if isinstance(task, HasVectorField) else model.vector_field
 
 
@@ -139,7 +140,10 @@ def _solve(
     steps = dfx.SubSaveAt(steps=True, fn=lambda t, y, args: None)
 
     @eqx.filter_jit
-    def run(field: VectorField, y0: Arrays, args: Args) -> tuple[Array, Array, Array]:
+    def run(field: Any, y0: Arrays, args: Args) -> tuple[Array, Array, Array]:
+        term = field if isinstance(field, dfx.AbstractTerm) else dfx.ODETerm(field)
+        slope = slope_of(term).vf
+
         def each(y0, args):
             solve = make_solve(evaluation)
             # The first and the last time may be rounded into the interval, never out of it.
@@ -147,7 +151,7 @@ def _solve(
                 field, y0, args, t0=times[0], t1=times[-1], saveat=dfx.SaveAt(subs=[dense, steps])
             )
             states = solution.ys[0]
-            derivatives = jax.vmap(lambda t, y: _sizes(field, t, y, args, order), out_axes=-1)
+            derivatives = jax.vmap(lambda t, y: _sizes(slope, t, y, args, order), out_axes=-1)
             flat = jax.vmap(lambda y: ravel_pytree(y)[0])(states)
             return flat, derivatives(times, states), solution.ts[1]
 

@@ -25,6 +25,17 @@ Measurements: TypeAlias = Mapping[str, Callable[[Path], Json]]
 
 
 @dataclasses.dataclass(frozen=True)
+class WithoutSamples:
+    """A measurement that does not read `samples.npz`, which takes seconds to write."""
+
+    function: Callable[[Path], Json]
+
+    def __call__(self, directory: Path) -> Json:
+        """Measure a run in a directory."""
+        return self.function(directory)
+
+
+@dataclasses.dataclass(frozen=True)
 class EvaluationConfig:
     """A further evaluation of a trained model.
 

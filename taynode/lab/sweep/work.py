@@ -22,7 +22,7 @@ from ..training.parameters import write_parameters
 from ..training.records import RunDirectory
 from ..training.running import Training
 from .directory import clear, name_of_parameters, PARAMETERS, RESULT
-from .plan import EvaluationConfig, Job, Measurements
+from .plan import EvaluationConfig, Job, Measurements, WithoutSamples
 from .rows import VERSION
 
 
@@ -52,6 +52,8 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
     settings = job.as_dict()
     result = {"version": VERSION, "identity": job.identity, "job": settings}
     result |= {"config": settings["config"], "state": "finished", "message": ""}
+    # Paths take time to compute, and only some measurements use them.
+    records = any(not isinstance(measurements[x], WithoutSamples) for x in job.measurements)
     run = RunDirectory(directory)
     if why := _why_not(job.config, run):
         clear(directory)
@@ -60,7 +62,7 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
         result["redone"] = f"{RESULT} was damaged, or of other settings."
     try:
         try:
-            _train(job, directory, task)
+            _train(job, directory, task, records=records)
         except SaveError:
             raise
         except CheckpointError as error:
@@ -69,7 +71,7 @@ def do(job: Job, directory: Path, task: AbstractTask, measurements: Measurements
                 raise
             clear(directory)
             result["redone"] = _without_place(str(error), directory)
-            _train(job, directory, task)
+            _train(job, directory, task, records=records)
     except TrainingFailed as failure:
         result |= {"state": "failed", "message": _without_place(str(failure), directory)}
     rows = run.rows()
@@ -111,14 +113,13 @@ def _without_place(text: str, directory: Path) -> str:
     return text.replace(f"{directory.parent}{os.sep}", "")
 
 
-def _train(job: Job, directory: Path, task: AbstractTask) -> None:
+def _train(job: Job, directory: Path, task: AbstractTask, *, records: bool) -> None:
     config = job.config
     jax.config.update("jax_enable_x64", config.needs_x64)
 
     def on_finish(training: Training, path: Path) -> None:
         write_parameters(path / PARAMETERS, training.final_model, config, training.num_steps)
-        # Paths take time to compute, and only measurements use them.
-        if job.measurements:
+        if records:
             record_samples(training, path)
 
     train(config, task, directory, resume=True, on_finish=on_finish)

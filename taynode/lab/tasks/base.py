@@ -90,6 +90,9 @@ class AbstractTask(abc.ABC):
     description: ClassVar[str] = ""
     # The scale of the run. The data and the model may depend on it.
     scale: str = "laptop"
+    # The number of zeros that the model appends to its states, for tasks that can do it.
+    augment: int = 0
+    can_augment: ClassVar[bool] = False
     # A remark on the data that is shown with all results. `load` may set it.
     data_label: str = ""
     # Whether `model` depends on values that `load` sets, such as the number of channels. If so, a

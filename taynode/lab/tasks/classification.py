@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 import optax
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from ...models import Solve
+from ...models import NeuralODEClassifier, Solve
 from .base import AbstractTask, Batch, Outcome
 
 
@@ -19,3 +19,7 @@ class AbstractClassification(AbstractTask):
         loss = optax.softmax_cross_entropy_with_integer_labels(logits, batch.labels)
         wrong = jnp.argmax(logits, axis=-1).astype(batch.labels.dtype) != batch.labels
         return Outcome(jnp.mean(loss), solution, {"error": jnp.mean(wrong.astype(loss.dtype))})
+
+    def initial_state(self, model: NeuralODEClassifier, batch: Batch) -> Float[Array, "num size"]:
+        """The flattened inputs, and the zeros that the model appends."""
+        return model.initial_state(jnp.asarray(batch.inputs))

@@ -16,6 +16,7 @@ class Digits(AbstractClassification):
 
     name: ClassVar[str] = "digits"
     description: ClassVar[str] = "scikit-learn's digits, 8 x 8 pixels, embedded"
+    can_augment = True
 
     def defaults(self, scale: str) -> TrainConfig:
         """Cosine-decayed Adam; an adaptive solver in training and evaluation.
@@ -38,4 +39,4 @@ class Digits(AbstractClassification):
 
     def model(self, key: PRNGKeyArray) -> NeuralODEClassifier:
         """The classifier."""
-        return NeuralODEClassifier(64, 64, 10, key=key)
+        return NeuralODEClassifier(64, 64, 10, augment=self.augment, key=key)

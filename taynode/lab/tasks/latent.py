@@ -41,6 +41,7 @@ SomeSeries: TypeAlias = SeriesBatch | LabeledSeries
 class AbstractLatent(AbstractTask):
     """Series at common times, and a `LatentODE`."""
 
+    can_augment = True
     num_draws: int = 3
     # The weight of the divergence from the prior is 0 until this epoch. Then its distance from 1
     # falls by this factor in each epoch.
@@ -130,13 +131,11 @@ class AbstractLatent(AbstractTask):
                 out[f"{name}_mse"] = mean(f"{name}_mse") / share if share > 0 else float("nan")
         return out
 
-    def initial_state(
-        self, model: LatentODE, batch: SomeSeries
-    ) -> Float[Array, "series latent_size"]:
+    def initial_state(self, model: LatentODE, batch: SomeSeries) -> Float[Array, "series size"]:
         """The means of the initial states, where the paths of the report begin."""
         times = jnp.asarray(self.times, batch.values.dtype)
         mean, _ = model.encoder(times, batch.values, batch.mask)
-        return mean
+        return model.initial_state(mean)
 
 
 def seen_part(name: str, times: Float[Array, "times"]) -> Bool[Array, "times"]:

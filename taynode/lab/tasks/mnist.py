@@ -16,6 +16,7 @@ class Mnist(AbstractClassification):
 
     name: ClassVar[str] = "mnist"
     description: ClassVar[str] = "MNIST, 28 x 28 pixels, the paper's classifier"
+    can_augment = True
 
     def defaults(self, scale: str) -> TrainConfig:
         """At `paper`: SGD with momentum, 160 epochs, tolerance 1.4e-8 in double precision.
@@ -50,4 +51,4 @@ class Mnist(AbstractClassification):
 
     def model(self, key: PRNGKeyArray) -> NeuralODEClassifier:
         """The classifier."""
-        return NeuralODEClassifier(784, 100, 10, key=key)
+        return NeuralODEClassifier(784, 100, 10, augment=self.augment, key=key)

@@ -44,7 +44,7 @@ class Mortality(Physionet):
         """The latent ODE of `physionet`, with a head."""
         key, head_key = jr.split(key)
         head = TwoLayers(LATENT_SIZE, self.width, 1, key=head_key)
-        return LatentODE(NUM_CHANNELS, head=head, key=key)
+        return LatentODE(NUM_CHANNELS, head=head, augment=self.augment, key=key)
 
     def extend(
         self, outcome: Outcome, model: LatentODE, batch: LabeledSeries, found: Reconstruction

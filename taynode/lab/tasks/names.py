@@ -27,6 +27,7 @@ TASKS = {
     "miniboone": "taynode.lab.tasks.miniboone:Miniboone",
     "oscillators": "taynode.lab.tasks.oscillators:Oscillators",
     "spirals": "taynode.lab.tasks.spirals:Spirals",
+    "sde": "taynode.lab.tasks.sde:RotatingSDE",
     "physionet": "taynode.lab.tasks.physionet:Physionet",
     "physionet-ode-rnn": "taynode.lab.tasks.physionet:PhysionetMoving",
     "physionet-mortality": "taynode.lab.tasks.mortality:Mortality",

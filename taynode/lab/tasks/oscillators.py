@@ -46,4 +46,6 @@ class Oscillators(AbstractLatent):
         """A latent ODE with six latent dimensions."""
         encoder_key, key = jr.split(key)
         encoder = RecurrentEncoder(2, 6, state_size=20, width=30, key=encoder_key)
-        return LatentODE(2, 6, width=40, depth=2, noise_std=0.1, encoder=encoder, key=key)
+        return LatentODE(
+            2, 6, width=40, depth=2, noise_std=0.1, encoder=encoder, augment=self.augment, key=key
+        )

@@ -57,7 +57,7 @@ class Physionet(AbstractLatent):
 
     def model(self, key: PRNGKeyArray) -> LatentODE:
         """The latent ODE."""
-        return LatentODE(NUM_CHANNELS, key=key)
+        return LatentODE(NUM_CHANNELS, augment=self.augment, key=key)
 
 
 class PhysionetMoving(Physionet):
@@ -70,4 +70,4 @@ class PhysionetMoving(Physionet):
         """The latent ODE, with an encoder whose state moves between observations."""
         encoder_key, key = jr.split(key)
         encoder = RecurrentEncoder(NUM_CHANNELS, LATENT_SIZE, moves=True, key=encoder_key)
-        return LatentODE(NUM_CHANNELS, LATENT_SIZE, encoder=encoder, key=key)
+        return LatentODE(NUM_CHANNELS, LATENT_SIZE, encoder=encoder, augment=self.augment, key=key)

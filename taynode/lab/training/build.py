@@ -12,7 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import PyTree
 
-from ..._types import Arrays
+from ..._types import Arrays, RealScalar
 from ...models import Solve
 from ...quadrature import AbstractQuadrature
 from ...registry import (
@@ -37,6 +37,7 @@ from ..config import (
     NO_REGULARIZER,
     OptimizerConfig,
     OPTIMIZERS,
+    PARAMETER_PENALTIES,
     RegularizerConfig,
     SolveConfig,
     TrainConfig,
@@ -91,12 +92,12 @@ def make_cast(config: SolveConfig) -> Callable[[T], T]:
 
 
 def make_regularizer(config: TrainConfig, where: Where) -> AbstractRegularizer | None:
-    """The regularizer of a part of the state, or `None`.
+    """The regularizer of a part of the state, or `None` if paths are not penalized.
 
     `nfe` estimates the evaluations of the solve in evaluations, which is that of use.
     """
     penalized, name = config.regularizer, config.regularizer.name
-    if name == NO_REGULARIZER:
+    if name == NO_REGULARIZER or name in PARAMETER_PENALTIES:
         return None
     options: dict[str, Any] = {"where": where}
     if (order := derivative_order(name)) is not None:
@@ -122,6 +123,12 @@ def reported_regularizer(config: TrainConfig, where: Where) -> AbstractRegulariz
     return make_regularizer(config, where) if has_rate else None
 
 
+def make_parameter_penalty(config: TrainConfig) -> Callable[[eqx.Module], RealScalar] | None:
+    """The penalty on parameters, or `None` if they are not penalized."""
+    name = config.regularizer.name
+    return PARAMETER_PENALTIES.find(name) if name in PARAMETER_PENALTIES else None
+
+
 def make_quadrature(config: TrainConfig) -> AbstractQuadrature:
     """The quadrature of the penalty in training."""
     penalized, options = config.regularizer, {}
@@ -129,6 +136,7 @@ def make_quadrature(config: TrainConfig) -> AbstractQuadrature:
         options["points"] = penalized.points
     if penalized.quadrature == "sampled":
         options["batch_axis"] = 0 if config.joint and penalized.per_row else None
+        options["power"] = penalized.power
     return QUADRATURES.find(penalized.quadrature)(**options)
 
 

@@ -21,11 +21,11 @@ from ...easing.training import controlled, LossFn, TrainState
 from ...registry import REGULARIZERS
 from ..config import allowed_loss, AllowedLoss, ConfigError, positive, RegularizerConfig
 from ..tasks.base import Samples
+from .batch import outcome_of_batch
 from .build import make_cast, make_optimizer, make_quadrature, make_regularizer, make_solve
 from .failures import TrainingFailed
 from .loading import LoadedRun
 from .running import data_order
-from .step import outcome_of_batch
 
 
 # Validation data is solved in batches of at most so many samples.

@@ -4,16 +4,17 @@ import time
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import Array, PyTree
+from jax.sharding import Mesh
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from ...quadrature import Augmented
 from ...regularizers import AbstractRegularizer
 from ..config import SolveConfig
 from ..tasks.base import AbstractTask, Evaluated, Samples
 from .build import make_solve, reported
+from .devices import everywhere
 from .keys import Keys
 from .step import make_evaluation, make_more_metrics
 
@@ -32,6 +33,8 @@ class Evaluator:
     - `config`: how to solve.
     - `seed`: the seed of the run. The noise of an evaluation follows from it, see `Keys`.
     - `regularizer`: a regularizer whose value is reported besides R_2, R_3, K and B.
+    - `mesh`: devices that share the samples, if there are several. Models and data are then on all
+        of them, see `taynode.lab.training.devices.everywhere`.
     """
 
     def __init__(
@@ -41,18 +44,19 @@ class Evaluator:
         *,
         seed: int = 0,
         regularizer: AbstractRegularizer | None = None,
+        mesh: Mesh | None = None,
     ):
-        self.task, self.keys = task, Keys(seed)
+        self.task, self.keys, self.mesh = task, Keys(seed), mesh
         solve = make_solve(config)
-        double = config.needs_double
-        self.plain = eqx.filter_jit(make_evaluation(task, solve, double=double))
+        how = {"double": config.needs_double, "mesh": mesh}
+        self.plain = eqx.filter_jit(make_evaluation(task, solve, **how))
         # Apart, because further metrics may make solves of their own, which must not be timed.
-        self.more = eqx.filter_jit(make_more_metrics(task, solve, double=double))
+        self.more = eqx.filter_jit(make_more_metrics(task, solve, **how))
         regularizers = reported(task.penalized)
         if regularizer is not None:
             regularizers["penalty"] = regularizer
         penalized = make_solve(config, regularizer=regularizers, quadrature=Augmented())
-        self.penalized = eqx.filter_jit(make_evaluation(task, penalized, double=double))
+        self.penalized = eqx.filter_jit(make_evaluation(task, penalized, **how))
 
     def samples(
         self, model: eqx.Module, data: Samples, num_samples: int | None = None, *, split: str
@@ -70,9 +74,10 @@ class Evaluator:
         count = total if num_samples is None else min(num_samples, total)
         parts = []
         for i, start in enumerate(range(0, count, EVAL_BATCH)):
-            batch, valid = _batch(data, start, count)
-            samples, _ = self.plain(model, batch, self.keys.loss(split, i))
-            more = self.more(model, batch, self.keys.more_metrics(split, i))
+            batch, valid = self._batch(data, start, count)
+            samples, _ = self.plain(model, batch, self._everywhere(self.keys.loss(split, i)))
+            key = self._everywhere(self.keys.more_metrics(split, i))
+            more = self.more(model, batch, key)
             samples = samples._replace(metrics={**samples.metrics, **more})
             parts.append(jtu.tree_map(lambda x, n=valid: np.asarray(x)[:n], samples))
         return jtu.tree_map(lambda *xs: np.concatenate(xs), *parts)
@@ -80,8 +85,9 @@ class Evaluator:
     def penalties(self, model: eqx.Module, data: Samples, *, split: str) -> dict[str, float]:
         """R_2, R_3, K and B of the model, and the penalty, on the first samples of a split."""
         count = min(PENALTY_SAMPLES, jtu.tree_leaves(data)[0].shape[0])
-        batch, valid = _batch(data, 0, count)
-        _, penalties = self.penalized(model, batch, self.keys.penalties(split))
+        batch, valid = self._batch(data, 0, count)
+        key = self._everywhere(self.keys.penalties(split))
+        _, penalties = self.penalized(model, batch, key)
         return {name: float(np.mean(np.asarray(x)[:valid])) for name, x in penalties.items()}
 
     def report(
@@ -115,8 +121,8 @@ class Evaluator:
 
         The solve is that of the first batch of `samples`, with the same noise.
         """
-        batch, _ = _batch(data, 0, EVAL_BATCH)
-        key = self.keys.loss(split, 0)
+        batch, _ = self._batch(data, 0, EVAL_BATCH)
+        key = self._everywhere(self.keys.loss(split, 0))
         run = lambda: jax.block_until_ready(self.plain(model, batch, key))
         run()
         times = []
@@ -126,9 +132,20 @@ class Evaluator:
             times.append(time.perf_counter() - start)
         return float(np.median(times))
 
+    def _everywhere(self, key: PRNGKeyArray) -> PRNGKeyArray:
+        return everywhere(key, self.mesh)
 
-def _batch(data: Samples, start: int, count: int) -> tuple[PyTree[Array], int]:
-    """A batch of fixed size, filled up with its first sample, and the number of real samples."""
-    stop = min(start + EVAL_BATCH, count)
-    index = jnp.where(jnp.arange(EVAL_BATCH) < stop - start, start + jnp.arange(EVAL_BATCH), start)
-    return jtu.tree_map(lambda x: jnp.asarray(x)[index], data), stop - start
+    def _batch(self, data: Samples, start: int, count: int) -> tuple[PyTree[Array], int]:
+        """A batch of fixed size, filled up with its first sample, and the number of real samples.
+
+        Each device has as many.
+        """
+        num_devices = 1 if self.mesh is None else self.mesh.size
+        places = np.arange(-(-EVAL_BATCH // num_devices) * num_devices)
+        stop = min(start + EVAL_BATCH, count)
+        return _take(data, np.where(places < stop - start, start + places, start)), stop - start
+
+
+@jax.jit
+def _take(data: Samples, indices: Int[Array, "batch"]) -> PyTree[Array]:
+    return jtu.tree_map(lambda x: x[indices], data)

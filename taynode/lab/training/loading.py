@@ -18,7 +18,7 @@ from ..tasks.names import find_task
 from .checkpoints import Checkpoints
 from .parameters import Model, read_header, read_parameters
 from .records import RunDirectory
-from .running import final_arrays, new_model, on_device
+from .running import final_arrays, new_model, on_device, prepare
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def load(
         task = find_task(config.task)
     elif isinstance(task, type):
         task = task()
-    task.scale = config.scale
+    prepare(task, config)
     cast = lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x
     load_data = functools.cache(lambda: jtu.tree_map(cast, on_device(task.load(), config)))
     if task.model_needs_data:

@@ -9,6 +9,7 @@ from ..config import ConfigError, fingerprint, NO_REGULARIZER, to_dict, TrainCon
 from ..files import Json
 from ..tasks.base import AbstractTask
 from .checkpoints import CheckpointError, Checkpoints
+from .devices import check_topology, TOPOLOGY
 from .failures import FailureCheck, TrainingFailed
 from .interruption import Interruption
 from .records import METRICS, RunDirectory
@@ -19,7 +20,7 @@ CHECKPOINT_SECONDS = 20.0
 # Steps run in blocks. Their results are seen, and Ctrl-C takes effect, at the end of a block.
 BLOCK_SECONDS, MAX_BLOCK = 1.0, 50
 # What a run knows besides its state.
-KEPT = ("train_seconds", "compile_seconds", "training_nfe", "course")
+KEPT = ("train_seconds", "compile_seconds", "training_nfe", "training_nfe_most", "course")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -28,7 +29,10 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclasses.dataclass
 class Progress:
-    """The progress of a run: means over the last block of steps, and the row of an evaluation."""
+    """The progress of a run: means over the last block of steps, and the row of an evaluation.
+
+    `nfe_most` is that of the device that needs most evaluations, if there are several.
+    """
 
     step: int
     num_steps: int
@@ -37,6 +41,7 @@ class Progress:
     nfe: float
     seconds_per_step: float
     row: Json | None = None
+    nfe_most: float | None = None
 
 
 def train(
@@ -45,6 +50,7 @@ def train(
     out: str | Path,
     *,
     resume: bool = False,
+    devices: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     on_finish: Callable[[Training, Path], None] | None = None,
 ) -> RunDirectory:
@@ -52,7 +58,7 @@ def train(
 
     Ctrl-C stops the run after the current block of steps, and saves a checkpoint. A run that was
     stopped in any way, even by a kill, and then resumed ends with the same parameters, bit for
-    bit, as one that was not stopped.
+    bit, as one that was not stopped, if it is on as many devices as before.
 
     **Arguments:**
 
@@ -60,6 +66,9 @@ def train(
     - `task`: the `AbstractTask` to train.
     - `out`: the directory of the run.
     - `resume`: continue the run in `out` from its newest checkpoint, if there is one.
+    - `devices`: the number of devices. Each of them solves a group of every batch, with its own
+        step sizes if the batch is solved jointly. By default one, or all of them if there are
+        several processes.
     - `on_progress`: called with a `Progress` about once a second.
     - `on_finish`: called with the training and its directory just before the status becomes
         `finished`. For example, `taynode.lab.report.record.record_samples`.
@@ -70,7 +79,7 @@ def train(
             f"There is a run in {directory.path} already: pass `--resume` to go on with it, or "
             "another `--out`."
         )
-    training = Training(config, task)
+    training = Training(config, task, devices)
     if not directory.exists():
         directory.create(config, task.data_label, training.data_digest)
     elif directory.environment().get("data_digest") not in (None, training.data_digest):
@@ -86,6 +95,7 @@ def train(
         training.saved = restored.state
         for name in KEPT:
             setattr(training, name, restored.info.get(name, getattr(training, name)))
+        check_topology(training.topology, restored)
     step = None if restored is None else restored.step
     directory.truncate(-1 if step is None else step)
     _check_rows(directory, [s for s in training.evaluate_at if step is not None and s <= step])
@@ -101,7 +111,7 @@ def train(
         directory.set_status("stopped", message=str(stop))
         raise
     if on_finish is not None:
-        on_finish(training, directory.path)
+        on_finish(training.on_one_device(), directory.path)
     directory.set_status("finished", step=training.num_steps)
     return directory
 
@@ -168,7 +178,8 @@ class _Loop:
                 saved, saved_at = step, time.perf_counter()
             penalty = float(records.penalty.mean()) if self.has_penalty else None
             means = float(records.loss.mean()), penalty, float(records.nfe.mean())
-            self.notify(Progress(step, total, *means, seconds / count, row))
+            most = None if training.mesh is None else float(records.nfe_most.mean())
+            self.notify(Progress(step, total, *means, seconds / count, row, most))
 
     def _evaluate(self, step: int) -> Json:
         row = self.training.row(step)
@@ -177,4 +188,5 @@ class _Loop:
 
     def _save(self, step: int) -> None:
         info = {name: getattr(self.training, name) for name in KEPT}
+        info[TOPOLOGY] = list(self.training.topology)
         self.checkpoints.save(step, self.training.saved, info=info)

@@ -1,8 +1,9 @@
 """A run in progress: its state, and how to advance and evaluate it."""
 
+import copy
 import hashlib
 import time
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 import optax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from ...weights import AbstractWeight
@@ -18,18 +20,22 @@ from ..files import Json
 from ..tasks.base import AbstractTask, Data
 from .build import (
     make_optimizer,
+    make_parameter_penalty,
     make_quadrature,
     make_regularizer,
     make_solve,
     make_weight,
     reported_regularizer,
 )
+from .devices import check_divisible, everywhere, here, mesh_for, Topology
 from .evaluate import Evaluator
 from .keys import Keys
+from .objective import make_gradient
 from .probe import make_probe
-from .step import make_step, StepKeys, StepRecord, T, TrainState
+from .step import make_step, StepKeys, StepRecord, TrainState
 
 
+T = TypeVar("T")
 VALID_SAMPLES = 5000
 # The order of data is transferred to the device for at least this many steps at a time.
 STEPS_PER_ORDER = 100
@@ -72,6 +78,15 @@ def on_device(data: Data, config: TrainConfig) -> Data:
     return jtu.tree_map(lambda x: jnp.asarray(cast(np.asarray(x))), data._replace(train=train))
 
 
+def prepare(task: AbstractTask, config: TrainConfig) -> None:
+    """Tell a task the settings that its data and its model depend on."""
+    if config.augment and not task.can_augment:
+        raise ConfigError(
+            f"`augment` is for classifiers and latent ODEs, and {task.name} is another task."
+        )
+    task.scale, task.augment = config.scale, config.augment
+
+
 def new_model(config: TrainConfig, task: AbstractTask, key: PRNGKeyArray) -> eqx.Module:
     """An untrained model, in the precision of the run."""
     cast = lambda x: x.astype(config.precision) if eqx.is_inexact_array(x) else x
@@ -94,17 +109,21 @@ def final_arrays(*, validates: bool) -> str:
 class Training:
     """The state of a run, and how to advance and evaluate it."""
 
-    def __init__(self, config: TrainConfig, task: AbstractTask):
+    def __init__(self, config: TrainConfig, task: AbstractTask, devices: int | None = None):
         self.config, self.task = config, task
         if config.needs_x64 and not jax.config.read("jax_enable_x64"):
             raise ConfigError(
                 "Double precision, which `precision` or the tolerance of `evaluation` asks for, "
                 'needs `jax.config.update("jax_enable_x64", True)` before anything else.'
             )
-        task.scale = config.scale
+        self.mesh = mesh_for(devices)
+        self.topology = Topology.of(self.mesh)
+        check_divisible(config, self.topology.devices)
+        prepare(task, config)
         data = task.load()
         self.data_digest = data_digest(data)
-        self.train_data, self.test_data, self.valid_data = on_device(data, config)
+        data = everywhere(on_device(data, config), self.mesh)
+        self.train_data, self.test_data, self.valid_data = data
         self.num_samples = jtu.tree_leaves(self.train_data)[0].shape[0]
         if config.batch_size > self.num_samples:
             raise ConfigError(
@@ -122,17 +141,20 @@ class Training:
         )
         self.train_seconds = 0.0
         self.compile_seconds = 0.0
-        # The evaluations of all steps, per sample or of joint solves.
+        # The evaluations of all steps, per sample or of joint solves: the mean over devices, and
+        # those of the device that needs most of them in each step, for which the others wait.
         self.training_nfe = 0.0
+        self.training_nfe_most = 0.0
         self.course: list[Adjusted] = []
         self._order = (-1, jnp.zeros(0, jnp.int32))
 
         self.keys = Keys(config.seed)
-        self.step_keys = StepKeys(self.keys.training, self.keys.probe)
+        self.step_keys = everywhere(StepKeys(self.keys.training, self.keys.probe), self.mesh)
         optimizer = make_optimizer(config.optimizer, self.num_steps, self.steps_per_epoch)
         arrays, self.static = eqx.partition(new_model(config, task, self.keys.model), eqx.is_array)
         self.weight = make_weight(config.regularizer, self.num_steps)
-        self.state = first_state(arrays, optimizer, self.weight)
+        self.state = everywhere(first_state(arrays, optimizer, self.weight), self.mesh)
+        arrays = self.state.arrays
         self.best = None if self.valid_data is None else Best(_copy(arrays), np.inf, 0)
         solve = make_solve(
             config.training,
@@ -140,29 +162,38 @@ class Training:
             quadrature=make_quadrature(config),
             steer=config.steer,
         )
-        is_controlled = config.regularizer.is_controlled
-        probe = make_probe(task, config.training, config.evaluation) if is_controlled else None
-        step = make_step(
+        gradient_of = make_gradient(
             task,
-            self.static,
             solve,
+            self.weight,
+            make_parameter_penalty(config),
+            config.optimizer.weight_decay,
+            joint=config.joint,
+            mesh=self.mesh,
+        )
+        probe = None
+        if config.regularizer.is_controlled:
+            probe = make_probe(task, config.training, config.evaluation, mesh=self.mesh)
+        step = make_step(
+            self.static,
+            gradient_of,
             optimizer,
             self.weight,
             probe,
-            config.optimizer.weight_decay,
             config.spectral_norm,
-            joint=config.joint,
             batch_size=config.batch_size,
             steps_per_epoch=self.steps_per_epoch,
             epochs_per_order=self.epochs_per_order,
         )
-        self.compiled = jax.jit(step, donate_argnums=0)
-        self.evaluator = Evaluator(
-            task,
-            config.evaluation,
-            seed=config.seed,
-            regularizer=reported_regularizer(config, task.penalized),
-        )
+        same = None if self.mesh is None else NamedSharding(self.mesh, PartitionSpec())
+        self.compiled = jax.jit(step, donate_argnums=0, out_shardings=same)
+        self.evaluator = self._evaluator(self.mesh)
+
+    def _evaluator(self, mesh: Mesh | None) -> Evaluator:
+        config, task = self.config, self.task
+        regularizer = reported_regularizer(config, task.penalized)
+        seed = config.seed
+        return Evaluator(task, config.evaluation, seed=seed, regularizer=regularizer, mesh=mesh)
 
     @property
     def model(self) -> eqx.Module:
@@ -173,6 +204,18 @@ class Training:
     def final_model(self) -> eqx.Module:
         """The result of training: the best model if there is validation data, or the last one."""
         return self.model if self.best is None else eqx.combine(self.best.arrays, self.static)
+
+    def on_one_device(self) -> "Training":
+        """The same run, as far as its models and data are concerned, on one device."""
+        if self.mesh is None:
+            return self
+        one = copy.copy(self)
+        one.mesh, one.state, one.best = None, here(self.state), here(self.best)
+        one.train_data, one.test_data, one.valid_data = here(
+            (self.train_data, self.test_data, self.valid_data)
+        )
+        one.evaluator = self._evaluator(None)
+        return one
 
     @property
     def saved(self) -> Saved:
@@ -190,7 +233,8 @@ class Training:
             used = self.steps_per_epoch * self.config.batch_size
             epochs = range(first, first + self.epochs_per_order)
             orders = [data_order(self.config.seed, i, self.num_samples)[:used] for i in epochs]
-            self._order = first, jax.device_put(np.concatenate(orders).astype(np.int32))
+            order = np.concatenate(orders).astype(np.int32)
+            self._order = first, everywhere(jax.device_put(order), self.mesh)
         return self._order[1]
 
     def indices(self, step: int) -> np.ndarray:
@@ -212,8 +256,9 @@ class Training:
         self.train_seconds += seconds
         record = StepRecord(*table.T)
         # One by one, so that the sum does not depend on how steps are grouped.
-        for count in record.nfe:
-            self.training_nfe += float(count)
+        for mean, most in zip(record.nfe, record.nfe_most, strict=True):
+            self.training_nfe += float(mean)
+            self.training_nfe_most += float(most)
         for i in np.flatnonzero(np.isfinite(record.probe)):
             measured = step + int(i), float(record.weight[i]), float(record.probe[i])
             self.course.append(measured)
@@ -245,20 +290,27 @@ class Training:
             **flat,
             **validation,
             **evaluator.penalties(model, self.test_data, split="test"),
-            "weight": float(np.asarray(self.weight(self.state.control))),
+            "weight": float(np.asarray(self.weight(here(self.state.control)))),
             **self._control(),
             "training_nfe": self.training_nfe,
+            **self._groups(),
             "train_seconds": self.train_seconds,
             "seconds_per_step": self.train_seconds / step if step else None,
             "compile_seconds": self.compile_seconds,
             "forward_seconds": evaluator.forward_seconds(model, self.test_data, split="test"),
         }
 
+    def _groups(self) -> Json:
+        """On how many devices a run is, and how much more the last of them has to do."""
+        if self.mesh is None:
+            return {}
+        return {"devices": self.topology.devices, "training_nfe_most": self.training_nfe_most}
+
     def _control(self) -> Json:
         """The status of a weight that follows measurements, and its course since the last row."""
         if not self.config.regularizer.is_controlled:
             return {}
-        status = self.weight.status(self.state.control)
+        status = self.weight.status(here(self.state.control))
         course, self.course = self.course, []
         return {"control": status.name, "control_message": status.message, "course": course}
 

@@ -12,8 +12,6 @@ from taynode.lab.paper.companion import write_companion
 from taynode.lab.paper.print import figure_of, save
 from taynode.lab.paper.run import record_of
 from taynode.lab.paper.screen import figures_of
-from taynode.lab.paper.study import AbstractStudy
-from taynode.lab.paper.tables import AbstractTable
 
 from .synthetic import result_of
 
@@ -57,10 +55,9 @@ def of_their_kind(names):
     """Studies as parameters; those that differ from an earlier one in their task alone are slow."""
     seen = set()
     for name in names:
-        kind = type(find_study(name)).__bases__[0]
-        is_new = kind in (AbstractStudy, AbstractTable) or kind not in seen
+        kind = type(find_study(name))
+        yield name if kind not in seen else pytest.param(name, marks=pytest.mark.slow)
         seen.add(kind)
-        yield name if is_new else pytest.param(name, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("name", list(of_their_kind(sorted(STUDIES.keys() - WITHOUT_RUNS.keys()))))

@@ -4,16 +4,21 @@ import dataclasses
 
 import pytest
 
+from taynode.lab.paper import find_study
 from taynode.lab.paper.rival_claims import Compared
-from taynode.lab.paper.rivals import DigitsRivals, OTHERS, PENALTIES, PhysionetRivals
 
 from .synthetic import result_of
 
 
-def test_every_row_has_its_own_settings():
-    study = PhysionetRivals()
+@pytest.mark.parametrize(
+    ("name", "num_rows"),
+    [("rivals-digits", 35), ("rivals-two-moons", 34), ("rivals-physionet", 31)],
+)
+def test_every_row_has_its_own_settings(name, num_rows):
+    study = find_study(name)
     jobs = study.jobs("laptop", [0])
-    assert len(jobs) == len(set(jobs)) == 1 + 2 * len(PENALTIES) + len(OTHERS)
+    assert len(jobs) == len(set(jobs)) == num_rows
+    assert len(study.methods) >= 12
     keys = {study.row_key(job.config) for job in jobs}
     assert len(keys) == len(jobs)
     # All other settings are equal.
@@ -24,8 +29,8 @@ def test_every_row_has_its_own_settings():
             regularizer=plain.regularizer,
             steer=0.0,
             spectral_norm=None,
+            augment=0,
             training=plain.training,
-            optimizer=plain.optimizer,
         )
         assert config == plain
 
@@ -38,10 +43,11 @@ def result_with(job, nfe, loss):
 
 def compared(points):
     """The numbers of a study whose fronts go through given points, (evaluations, loss) by row."""
-    study = DigitsRivals()
+    study = find_study("rivals-digits")
     jobs = dict(zip(study.rivals, study.jobs("laptop", [0]), strict=True))
     results = [result_with(jobs[row], *point) for row, point in points.items()]
-    return Compared(study.numbers(results, "laptop"), None, 100.0)
+    rows = {name: tuple(rows) for name, rows in study.methods.items()}
+    return Compared(study.numbers(results, "laptop"), None, 100.0, rows)
 
 
 UNREGULARIZED = {"unregularized": (120.0, 1.0)}
@@ -66,7 +72,7 @@ def test_losses_at_equal_evaluations_are_interpolated(at, expected):
 
 
 def test_a_method_with_less_loss_is_found():
-    study = DigitsRivals()
+    study = find_study("rivals-digits")
     seeds = [0, 1, 2]
     jobs = study.jobs("laptop", seeds)
     results = []
@@ -79,7 +85,60 @@ def test_a_method_with_less_loss_is_found():
     claims = {
         c.statement.partition(" costs")[0]: c
         for c in study.claims(study.numbers(results, "laptop"))
+        if " costs" in c.statement
     }
     assert claims["R_2"].verdict == "holds"
     assert claims["curvature"].verdict == "does not hold"
     assert "-0.06" in claims["R_2"].measured
+
+
+def measured(errors, nfe):
+    """What solvers do on a model, by their errors and evaluations."""
+    found = {
+        name: {"nfe": nfe, "rejected": 0.1, "error": error}
+        for name, error in zip(("dopri5", "tsit5", "bosh3"), errors, strict=True)
+    }
+    return {
+        "solving": {"solvers": found, "cheapest": {"solver": "Tsit5", "rtol": 1e-4, "nfe": nfe}}
+    }
+
+
+def test_a_fooled_solver_is_found_out_by_true_errors():
+    """Those of the solver that a model was trained against, which another one has, too, or not."""
+    study, results = find_study("rivals-digits"), []
+    for job in study.jobs("laptop", [0, 1, 2]):
+        charged, wobble = job.config.regularizer, 1 + 0.05 * job.config.seed
+        grown = {"error": 5.0, "r5": 1.1, "curvature": 2.0 * wobble**8 / 1.4}.get(charged.name, 1.0)
+        results.append(result_of(job))
+        errors = 1.3 * wobble * grown, 0.3 * wobble, 9.0
+        results[-1]["measured"] = measured(errors, 118.0 if charged.name == "none" else 60.0)
+    claims = {c.statement: c for c in study.claims(study.numbers(results, "laptop"))}
+    verdict = lambda name: claims[f"{name}: the solver is not fooled"].verdict
+    assert verdict("R_5") == verdict("STEER") == "holds"
+    assert verdict("error of steps (ERNODE)") == "does not hold"
+    assert verdict("curvature") == "undecided"
+    told = claims["error of steps (ERNODE): the solver is not fooled"].measured
+    assert "5 with Dopri5, 1 with Tsit5" in told
+    assert "(error of steps (ERNODE), budget 0.5)" in told
+
+
+def test_what_was_not_measured_decides_nothing():
+    study = find_study("rivals-digits")
+    results = [result_of(job) | {"measured": {}} for job in study.jobs("laptop", [0, 1])]
+    numbers = study.numbers(results, "laptop")
+    fooled = [c for c in study.claims(numbers) if "fooled" in c.statement]
+    assert {claim.verdict for claim in fooled} == {"undecided"}
+    assert study.table(numbers)[0]["rejected"] == "nan"
+
+
+def test_the_method_closest_to_what_nobody_published_is_told():
+    study, results = find_study("rivals-physionet"), []
+    for job in study.jobs("laptop", [0, 1, 2]):
+        charged, seed = job.config.regularizer, job.config.seed
+        is_low = charged.budget == 0.25 * 144 and charged.name == "stiffness"
+        results.append(result_with(job, 34.0 if is_low else 144.0, 17.0 + seed))
+        results[-1]["row"]["train_seconds"] = 120.0 if is_low else 240.0
+        results[-1]["environment"] |= {"busy": False}
+    claim = study.claims(study.numbers(results, "laptop"))[-1]
+    assert "closest, by these runs: stiffness of steps (SRNODE), budget 0.25" in claim.measured
+    assert claim.verdict == "holds"

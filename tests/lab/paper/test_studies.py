@@ -1,6 +1,7 @@
 """Studies from their runs to their claims."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from taynode.lab.files import write_json
 from taynode.lab.paper import Claim, fig2_solver_order, find_study, STUDIES
 from taynode.lab.paper.chart import Chart, Line, Panel
 from taynode.lab.paper.run import remarks_on_data, run_studies
-from taynode.lab.paper.study import AbstractStudy, StudyFailed
+from taynode.lab.paper.study import AbstractStudy, GROUPS, names_of, StudyFailed
 from taynode.lab.sweep.directory import RESULT
 from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor, Usage
 from taynode.lab.sweep.plan import Job
@@ -260,7 +261,25 @@ def test_to_begin_anew_is_to_forget(tmp_path, monkeypatch):
 
 def test_studies_are_listed(capsys):
     assert not paper("list", "--json")
-    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(STUDIES)
+    names = [row["name"] for row in json.loads(capsys.readouterr().out)]
+    assert names == [*STUDIES, *GROUPS]
+
+
+def test_a_group_is_its_studies_and_each_comes_once():
+    rivals = [name for name in STUDIES if name.startswith("rivals-")]
+    assert len(rivals) == 5
+    assert names_of(["rivals-digits", "rivals", "two-moons"]) == [*rivals, "two-moons"]
+    assert all(find_study(name).name == name for names in GROUPS.values() for name in names)
+    with pytest.raises(UnknownNameError, match="did you mean 'rivals'"):
+        names_of(["rival"])
+
+
+def test_kept_runs_are_those_of_their_studies():
+    """So names and settings of jobs must stay as they are."""
+    kept = Path(__file__).parents[3] / "results" / "laptop" / "runs" / "digits.jsonl"
+    known = {json.loads(line)["identity"] for line in kept.read_text().splitlines()}
+    jobs = {job.identity for job in find_study("budgets-digits").jobs("laptop", range(5))}
+    assert len(known & jobs) >= 7
 
 
 def test_data_that_is_not_all_the_same_is_told():

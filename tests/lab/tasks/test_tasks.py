@@ -1,5 +1,7 @@
 """Tasks: the paper's settings, and the paper's numbers at initialization."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -9,8 +11,11 @@ import pytest
 
 from taynode.lab import AbstractTask, find_task, TASKS
 from taynode.lab.config import (
+    ConfigError,
     from_dict,
     OPTIMIZERS,
+    PARAMETER_PENALTIES,
+    REGULARIZER_NAMES,
     RegularizerConfig,
     SCALES,
     SolveConfig,
@@ -19,22 +24,57 @@ from taynode.lab.config import (
 )
 from taynode.lab.data import DataError, oscillators
 from taynode.lab.tasks.mnist_flow import bits_per_dim, from_logits, to_logits
-from taynode.lab.training.build import make_regularizer
+from taynode.lab.training.build import make_parameter_penalty, make_quadrature, make_regularizer
 from taynode.lab.training.evaluate import Evaluator
+from taynode.lab.training.running import prepare
 from taynode.models import ContinuousFlow, Solve
+from taynode.quadrature import Sampled
 from taynode.registry import ADJOINTS, QUADRATURES, quadratures_of, REGULARIZERS, SOLVERS
 
 
-@pytest.mark.parametrize("names", [SOLVERS, ADJOINTS, REGULARIZERS, QUADRATURES, OPTIMIZERS])
+@pytest.mark.parametrize(
+    "names",
+    [SOLVERS, ADJOINTS, REGULARIZERS, QUADRATURES, OPTIMIZERS, PARAMETER_PENALTIES],
+)
 def test_every_name_stands_for_something(names):
     assert all(callable(names.find(name)) for name in names)
 
 
-@pytest.mark.parametrize("name", ["none", *REGULARIZERS])
+@pytest.mark.parametrize("name", REGULARIZER_NAMES)
 def test_every_regularizer_can_be_made(name):
     penalized = RegularizerConfig(name, 1.0, quadrature=quadratures_of(name)[-1])
-    made = make_regularizer(TrainConfig(regularizer=penalized), lambda y: y)
-    assert (made is None) == (name == "none")
+    config = TrainConfig(regularizer=penalized)
+    assert (make_regularizer(config, lambda y: y) is None) == (name not in REGULARIZERS)
+    assert (make_parameter_penalty(config) is None) == (name not in PARAMETER_PENALTIES)
+
+
+def test_power_means_are_of_random_times_only():
+    tail = RegularizerConfig("r3", 1.0, power=4.0)
+    assert make_quadrature(TrainConfig(regularizer=tail)) == Sampled(batch_axis=0, power=4.0)
+    with pytest.raises(ConfigError, match="`power` is for the quadrature sampled, not augmented"):
+        RegularizerConfig("r3", 1.0, power=4.0, quadrature="augmented")
+    with pytest.raises(ConfigError, match="`power` must be at least 1"):
+        RegularizerConfig("r3", 1.0, power=0.5)
+
+
+def test_zeros_are_appended_where_that_makes_sense():
+    cast = lambda x: np.asarray(x[:2], float if x.dtype == np.float32 else x.dtype)
+    for name, size in (("digits", 64), ("oscillators", 6)):
+        task = find_task(name)
+        config = dataclasses.replace(task.defaults("smoke"), augment=3)
+        prepare(task, config)
+        data = task.load()
+        batch = jtu.tree_map(cast, data.test)
+        shape = eqx.filter_eval_shape(
+            lambda key, task=task, batch=batch: task.initial_state(task.model(key), batch),
+            jr.key(0),
+        ).shape
+        assert shape == (2, size + 3)
+    flow = find_task("density2d")
+    with pytest.raises(ConfigError, match="`augment` is for classifiers and latent ODEs"):
+        prepare(flow, dataclasses.replace(flow.defaults("smoke"), augment=3))
+    with pytest.raises(ConfigError, match="`augment` must not be negative"):
+        TrainConfig(augment=-1)
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -66,6 +66,17 @@ def test_a_run_that_is_stopped_and_resumed_has_the_same_weights(finished, tmp_pa
     assert without_times(resumed) == without_times(whole)
 
 
+@pytest.mark.usefixtures("no_penalties")
+def test_a_budget_decides_the_strength_of_weight_decay(finished, tmp_path):
+    penalized = RegularizerConfig("decay", budget=2.5)
+    config = dataclasses.replace(settings(budget=2.5), regularizer=penalized)
+    rows = lab.train(config, Tiny(), tmp_path / "run").rows()
+    assert rows[-1]["weight"] > 0
+    # It keeps parameters small: those of the other run, with the same keys, are larger.
+    squares = lambda run: sum((x**2).sum() for x in arrays_of(run))
+    assert squares(tmp_path / "run") < squares(finished)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_penalties")
 def test_a_loss_is_allowed(tmp_path, monkeypatch):

@@ -1,0 +1,69 @@
+"""A neural stochastic differential equation as a model."""
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import jax.tree_util as jtu
+import numpy as np
+import pytest
+
+import taynode as tn
+from taynode.models import energy_score, NeuralSDE, Solve
+
+
+TIMES = jnp.array([0.25, 1.0])
+Y0 = jnp.array([[1.0, 0.0], [0.0, 1.0], [0.3, -0.4]])
+MODEL = NeuralSDE(2, 4, tol=1e-3, key=jr.key(0))
+
+
+def test_paths_are_those_of_diffrax():
+    ys, solution = eqx.filter_jit(MODEL)(Y0, TIMES, path_key=jr.key(1))
+    plain = dfx.diffeqsolve(
+        MODEL.terms(Y0, jr.key(1)),
+        dfx.SPaRK(),
+        0.0,
+        1.0,
+        None,
+        Y0,
+        saveat=dfx.SaveAt(ts=TIMES),
+        stepsize_controller=dfx.PIDController(rtol=1e-2, atol=1e-2),
+    )
+    np.testing.assert_allclose(ys, plain.ys.swapaxes(0, 1), rtol=1e-10)
+    assert solution.stats["nfe_exact"] is True
+    assert solution.stats["nfe"] == 3 * plain.stats["num_steps"]
+
+
+@pytest.mark.slow
+def test_gradients_with_penalties():
+    regularizers = {"drift": tn.TotalDerivative(2), "noise": tn.DiffusionNorm()}
+    solve = Solve(dfx.SPaRK(), num_steps=8, regularizer=regularizers)
+
+    @eqx.filter_jit
+    @eqx.filter_grad
+    def gradient(model):
+        ys, solution = model(Y0, TIMES, solve, path_key=jr.key(1), key=jr.key(2))
+        return jnp.sum(ys**2) + sum(jax.tree.leaves(solution.stats["penalty"]))
+
+    leaves = jtu.tree_leaves(gradient(MODEL))
+    assert all(np.all(np.isfinite(x)) and np.any(x != 0) for x in leaves)
+
+
+def test_energy_score_is_that_of_all_pairs_and_proper():
+    random = np.random.default_rng(0)
+    draws, observed = random.normal(size=(5, 3, 2)), random.normal(size=(3, 2))
+    distance = lambda a, b: np.sqrt(np.mean((a - b) ** 2))
+    pairs = [distance(a, b) for i, a in enumerate(draws) for j, b in enumerate(draws) if i != j]
+    expected = np.mean([distance(a, observed) for a in draws]) - np.mean(pairs) / 2
+    np.testing.assert_allclose(energy_score(jnp.asarray(draws), jnp.asarray(observed)), expected, rtol=1e-12)
+
+    # On a line it is the continuous ranked probability score, least for the true distribution.
+    score = jax.jit(lambda x, y: jnp.mean(jax.vmap(energy_score)(x, y)))
+    y = random.normal(size=(20_000, 1))
+    scores = [
+        score(s * random.normal(size=(20_000, 4, 1)) + m, y)
+        for s, m in ((1.0, 0.0), (0.7, 0.0), (1.4, 0.0), (1.0, 0.4))
+    ]
+    np.testing.assert_allclose(scores[0], 1 / np.sqrt(np.pi), rtol=0.02)
+    assert min(scores[1:]) > scores[0] + 0.01
