@@ -148,7 +148,7 @@ def trace(function: Callable[..., Any], *values: Any) -> tuple[Program, list[jax
     is_traced = [isinstance(c, jax.core.Tracer) for c in closed.consts]
     split = lambda xs, keep: [x for x, t in zip(xs, is_traced, strict=True) if t is keep]
     constants = split(closed.consts, False)
-    # From jax 0.12 on, a jaxpr holds its constants, and takes a constant without a value as an input.
+    # From jax 0.12 on, a jaxpr holds its constants; one without a value would be an input.
     held = {"consts": constants} if hasattr(closed.jaxpr, "consts") else {}
     jaxpr = closed.jaxpr.replace(
         constvars=split(closed.jaxpr.constvars, False),

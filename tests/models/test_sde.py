@@ -56,7 +56,9 @@ def test_energy_score_is_that_of_all_pairs_and_proper():
     distance = lambda a, b: np.sqrt(np.mean((a - b) ** 2))
     pairs = [distance(a, b) for i, a in enumerate(draws) for j, b in enumerate(draws) if i != j]
     expected = np.mean([distance(a, observed) for a in draws]) - np.mean(pairs) / 2
-    np.testing.assert_allclose(energy_score(jnp.asarray(draws), jnp.asarray(observed)), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        energy_score(jnp.asarray(draws), jnp.asarray(observed)), expected, rtol=1e-12
+    )
 
     # On a line it is the continuous ranked probability score, least for the true distribution.
     score = jax.jit(lambda x, y: jnp.mean(jax.vmap(energy_score)(x, y)))
