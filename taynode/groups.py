@@ -71,7 +71,8 @@ def grouped_value_and_grad(
 
     ```python
     def loss_fn(model, batch, *, key):
-        sol = tn.diffeqsolve(..., regularizer=tn.TotalDerivative(order=3), key=key)
+        # `solve` calls `tn.diffeqsolve`.
+        sol = solve(batch[0], regularizer=tn.TotalDerivative(order=3), key=key)
         loss = jnp.mean((sol.ys[-1] - batch[1]) ** 2)
         return loss + 0.01 * sol.stats["penalty"], sol.stats["nfe"]
 
@@ -80,7 +81,7 @@ def grouped_value_and_grad(
     @eqx.filter_jit
     def step(model, batch, key):
         (loss, nfe), grads = gradient(model, batch, key=key)   # nfe of each group
-        ...
+        return grads
     ```
 
     Each group is solved jointly, with its own step sizes and random numbers. Inside of a solve no

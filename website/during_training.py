@@ -57,7 +57,12 @@ def draw(theme: str) -> None:
     ink = dict.fromkeys(
         ("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), colors["ink"]
     )
-    settings = {**ink, "axes.edgecolor": colors["grid"], "font.size": 10, "svg.hashsalt": theme}
+    settings: dict[Any, Any] = {
+        **ink,
+        "axes.edgecolor": colors["grid"],
+        "font.size": 10,
+        "svg.hashsalt": theme,
+    }
     with plt.rc_context({**settings, "svg.fonttype": "path", "font.family": "DejaVu Sans"}):
         figure, axes = plt.subplots(1, len(PANELS), figsize=(9.6, 3.1))
         for axis, (title, task, arm) in zip(axes, PANELS, strict=True):

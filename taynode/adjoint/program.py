@@ -147,11 +147,15 @@ def trace(function: Callable[..., Any], *values: Any) -> tuple[Program, list[jax
     closed = jax.make_jaxpr(function)(*values)
     is_traced = [isinstance(c, jax.core.Tracer) for c in closed.consts]
     split = lambda xs, keep: [x for x, t in zip(xs, is_traced, strict=True) if t is keep]
+    constants = split(closed.consts, False)
+    # From jax 0.12 on, a jaxpr holds its constants; one without a value would be an input.
+    held = {"consts": constants} if hasattr(closed.jaxpr, "consts") else {}
     jaxpr = closed.jaxpr.replace(
         constvars=split(closed.jaxpr.constvars, False),
         invars=[*split(closed.jaxpr.constvars, True), *closed.jaxpr.invars],
+        **held,
     )
-    return Program(jaxpr, split(closed.consts, False)), split(closed.consts, True)
+    return Program(jaxpr, constants), split(closed.consts, True)
 
 
 def _variables(atoms: Iterable[Any]) -> list[Var]:

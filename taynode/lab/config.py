@@ -134,10 +134,10 @@ class RegularizerConfig:
         (the noise of a stochastic equation); or, of the parameters instead of paths, decay (weight
         decay) or spectral (spectral norms of the vector field's weight matrices).
     - `weight`: the factor of the penalty in the loss; for nfe, the price of an evaluation.
-    - `budget`: the evaluations of a sample to allow; the weight follows measurements. Evaluations
-        are those of `TrainConfig.evaluation`.
+    - `budget`: the evaluations of a sample to allow, with the solver and tolerance of evaluations;
+        finds the weight.
     - `within`: how much loss to allow above the reference, such as 1% or, in units of the loss,
-        0.02; the weight follows measurements.
+        0.02; finds the weight.
     - `reference`: training losses of an unregularized run at equal distances, from its beginning
         to its end.
     - `schedule`: how the weight changes: constant, warmup (rises from zero) or taper (falls to

@@ -102,6 +102,7 @@ GIVEN = """
 import functools
 import diffrax
 import diffrax as dfx
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -138,6 +139,7 @@ def loss_fn(model, batch, key):
     return jnp.mean(ys**2), sol
 """
 MORE = {
+    "groups.py": "xs = x\nmodel = lambda x: 2 * x",
     "advice/search.py": "model = tn.models.TimeMLP((2, 4, 2), key=key)\n"
     "model = type('Model', (), {'vector_field': staticmethod(model)})\ny0 = y0s[0]",
     "models/matching.py": "flow = tn.models.ContinuousFlow("

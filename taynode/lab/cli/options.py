@@ -13,9 +13,14 @@ from cyclopts import Parameter
 
 from ..config import ConfigError, TrainConfig
 from ..files import Json
+from ..flags import FLAGS
 
 
-def _optional(kind: type) -> Any:
+# Settings with a flag of their own, which is the one that the help shows.
+_FLAGGED = {paths[0] for paths in FLAGS.values() if len(paths) == 1}
+
+
+def _optional(kind: type, path: str = "") -> Any:
     """A class with the fields of a configuration, in which every field may be left out."""
     hints, helps = typing.get_type_hints(kind), descriptions(kind)
     fields = []
@@ -25,16 +30,26 @@ def _optional(kind: type) -> Any:
             continue
         hint = hints[field.name]
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-            inner = _optional(hint)
+            inner = _optional(hint, f"{path}{field.name}.")
             fields.append((field.name, inner, dataclasses.field(default_factory=inner)))
         else:
             optional = hint if isinstance(hint, types.UnionType) else hint | None
-            described = Annotated[optional, Parameter(help=helps.get(field.name))]
+            words = Parameter(help=helps.get(field.name), show=path + field.name not in _FLAGGED)
+            described = Annotated[optional, words]
             fields.append((field.name, described, dataclasses.field(default=None)))
     made = dataclasses.make_dataclass(f"{kind.__name__}Options", fields, frozen=True)
     # By default it is `types`, and cyclopts does not look into classes of built-in modules.
     made.__module__ = __name__
     return made
+
+
+def described(path: str) -> Parameter:
+    """A flag with the description of a setting, such as `regularizer.weight`."""
+    *parts, name = path.split(".")
+    kind = TrainConfig
+    for part in parts:
+        kind = typing.get_type_hints(kind)[part]
+    return Parameter(help=descriptions(kind).get(name))
 
 
 def descriptions(kind: type) -> dict[str, str]:

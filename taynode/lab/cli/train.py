@@ -19,7 +19,7 @@ from ..config import (
 )
 from ..flags import FLAGS, merged, settings_of
 from ..tasks.names import import_task
-from .options import given, read_toml, TrainOptions
+from .options import described, given, read_toml, TrainOptions
 from .tables import JsonOutput
 from .weight import reference_losses, weight_flags
 
@@ -35,22 +35,22 @@ def train(
     task: str,
     *,
     regularizer: Annotated[str | None, _choice("Regularizer", REGULARIZER_NAMES)] = None,
-    weight: float | None = None,
-    budget: float | None = None,
-    within: str | None = None,
+    weight: Annotated[float | None, described("regularizer.weight")] = None,
+    budget: Annotated[float | None, described("regularizer.budget")] = None,
+    within: Annotated[str | None, described("regularizer.within")] = None,
     reference: Path | None = None,
     price: float | None = None,
     quadrature: Annotated[str | None, _choice("Quadrature of the penalty", QUADRATURES)] = None,
     solver: Annotated[str | None, _choice("Solver in training", SOLVERS)] = None,
     adjoint: Annotated[str | None, _choice("Adjoint in training", ADJOINTS)] = None,
-    steps: int | None = None,
+    steps: Annotated[int | None, described("training.steps")] = None,
     rtol: float | None = None,
     atol: float | None = None,
-    weight_decay: float | None = None,
-    learning_rate: float | None = None,
-    epochs: int | None = None,
-    scale: str = "laptop",
-    seed: int | None = None,
+    weight_decay: Annotated[float | None, described("optimizer.weight_decay")] = None,
+    learning_rate: Annotated[float | None, described("optimizer.learning_rate")] = None,
+    epochs: Annotated[int | None, described("epochs")] = None,
+    scale: Annotated[str, described("scale")] = "laptop",
+    seed: Annotated[int | None, described("seed")] = None,
     out: Path | None = None,
     resume: bool = False,
     devices: int | None = None,
@@ -58,7 +58,7 @@ def train(
     json_output: JsonOutput = False,
     set_: Annotated[
         TrainOptions,  # pyright: ignore[reportInvalidTypeForm]
-        Parameter(name="set", show_default=False),
+        Parameter(name="set", show_default=False, group="All other settings"),
     ] = NOTHING,
 ) -> None:
     """Train a model, and record the run in a directory.
@@ -67,34 +67,14 @@ def train(
     ----------
     task
         A task such as digits, density2d or physionet, or module:Class for a task of your own.
-    weight
-        Factor of the penalty in the loss.
-    budget
-        Evaluations of a sample to allow, with the solver and tolerance of evaluations; finds the
-        weight.
-    within
-        Loss to allow above that of the reference, such as 1% or, in units of the loss, 0.02; finds
-        the weight.
     reference
         Directory of an unregularized run of the same task, for --within.
     price
         The loss that one evaluation is worth: the weight of the regularizer nfe.
-    steps
-        Number of steps of a fixed grid in training, which replaces adaptive steps.
     rtol
         Relative tolerance in training and evaluation; also the absolute one unless that is given.
     atol
         Absolute tolerance in training and evaluation.
-    weight_decay
-        Factor of half the sum of squared parameters in the loss.
-    learning_rate
-        Initial learning rate.
-    epochs
-        Number of passes through the training data.
-    scale
-        Size of the experiment: smoke (seconds), laptop (minutes) or paper.
-    seed
-        Seed of the initial parameters, the order of the data and all noise.
     out
         Directory of the run; runs/TASK-REGULARIZER-SEED by default.
     resume

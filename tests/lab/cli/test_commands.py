@@ -111,6 +111,15 @@ def test_help_has_groups(capsys):
         assert word in text
 
 
+def test_each_setting_is_in_the_help_once(capsys):
+    app(["train", "--help"], exit_on_error=False, result_action="return_value")
+    words = capsys.readouterr().out.split()
+    assert words.count("--learning-rate") == words.count("--seed") == 1
+    assert {"--weight", "--budget", "--steps", "--set.evaluation.rtol", "--set.steer"} <= {*words}
+    for hidden in ("--set.seed", "--set.optimizer.learning-rate", "--set.regularizer.weight"):
+        assert hidden not in words
+
+
 def test_doctor_finds_what_is_there(taynode, monkeypatch, tmp_path):
     monkeypatch.setenv("TAYNODE_DATA", str(tmp_path))
     code, text, _ = taynode("doctor", "--json")
