@@ -19,7 +19,7 @@ import taynode as tn
 from taynode.advice.measure import measure
 from taynode.advice.problem import InitialValues, solve_exactly
 from taynode.lab import load
-from taynode.lab.report.paths import initial_state_of, interval_of, vector_field_of
+from taynode.lab.report.paths import initial_state_of, interval_of, ordinary_field_of
 from taynode.lab.training.build import make_solve
 from taynode.models import Solve
 
@@ -51,7 +51,7 @@ def case_of(path: str) -> Case:
     t0, t1 = interval_of(run.task)
     return Case(
         name=run.config.task,
-        field=vector_field_of(run.task, run.model),
+        field=ordinary_field_of(run.task, run.model),
         seen=start(run.data.train),
         unseen=start(run.data.test),
         t0=t0,

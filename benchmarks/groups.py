@@ -75,7 +75,7 @@ def sharded_text(task: str, devices: int, batch_size: int) -> str:
         regularizer=make_regularizer(run.config, run.task.penalized),
         quadrature=make_quadrature(run.config),
     )
-    gradient_of = make_gradient(run.task, solve, run.weight, 0.0, joint=True)
+    gradient_of = make_gradient(run.task, solve, run.weight, None, 0.0, joint=True)
 
     def gradient(state, batch, key):
         model = eqx.combine(state.arrays, run.static)

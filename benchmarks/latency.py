@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 import taynode as tn
 from taynode.lab import load
-from taynode.lab.report.paths import initial_state_of, interval_of, vector_field_of
+from taynode.lab.report.paths import initial_state_of, interval_of, ordinary_field_of
 from taynode.lab.tasks.base import Batch
 from taynode.lab.training.build import make_solve
 from taynode.models import NeuralODEClassifier, Solve
@@ -54,7 +54,7 @@ def candidates_of(path: str) -> list[Candidate]:
     usual = Candidate(name, run.model, make_solve(config.evaluation), run.data.test)
     few = jtu.tree_map(lambda x: x[:NUM_SEEN], run.data.train)
     advice = tn.advise(
-        vector_field_of(run.task, run.model),
+        ordinary_field_of(run.task, run.model),
         initial_state_of(run.task, run.model, few),
         *interval_of(run.task),
         rtol=RTOL,

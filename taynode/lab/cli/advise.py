@@ -46,7 +46,7 @@ def advise(
     from rich.console import Console
 
     from ...advice import advise as find_advice
-    from ..report.paths import HasArguments, initial_state_of, interval_of, vector_field_of
+    from ..report.paths import HasArguments, initial_state_of, interval_of, ordinary_field_of
     from ..training.build import make_solve
 
     if isinstance(loaded.task, HasArguments):
@@ -54,12 +54,7 @@ def advise(
             f"`taynode advise` cannot solve {loaded.task.name!r}, whose vector field has arguments "
             "of each sample. Call `tn.advise` for single samples."
         )
-    field = vector_field_of(loaded.task, loaded.model)
-    if not callable(field):
-        raise ConfigError(
-            f"`taynode advise` compares solvers of ordinary equations, and {loaded.task.name!r} "
-            "is a stochastic one."
-        )
+    field = ordinary_field_of(loaded.task, loaded.model)
     batch = jax.tree.map(lambda x: x[:samples], loaded.data.train)
     quiet = json_output or not sys.stderr.isatty()
     with Console(stderr=True, quiet=quiet).status("Solving ...") as status:

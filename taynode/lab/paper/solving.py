@@ -30,13 +30,13 @@ def solving_of(directory: Path) -> Json:
     from ...advice.measure import cheapest_tolerance, measure, work_precision
     from ...advice.problem import adaptive, InitialValues, solve_exactly
     from ...registry import SOLVERS
-    from ..report.paths import initial_state_of, interval_of, vector_field_of
+    from ..report.paths import initial_state_of, interval_of, ordinary_field_of
     from ..training.loading import load
 
     run = load(directory, precision="float64")
     config = run.config.evaluation
     batch = jax.tree.map(lambda x: x[:NUM_SAMPLES], run.data.test)
-    field = vector_field_of(run.task, run.model)
+    field = ordinary_field_of(run.task, run.model)
     y0s, (t0, t1) = initial_state_of(run.task, run.model, batch), interval_of(run.task)
     problem = InitialValues(field, y0s, t0, t1, None)
     # Solvers are compiled once for all tolerances, and the exact solution serves both accuracies.

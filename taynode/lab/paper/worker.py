@@ -24,7 +24,7 @@ WORKER = "taynode.lab.paper.worker"
 MEASUREMENTS: Measurements = {
     **{
         name: WithoutSamples(measure)
-        for name, measure in (easing.MEASUREMENTS | flow_recipes.MEASUREMENTS).items()
+        for name, measure in {**easing.MEASUREMENTS, **flow_recipes.MEASUREMENTS}.items()
     },
     fig1_toy.PATHS: fig1_toy.paths_of,
     fig9_taylor.POLYNOMIALS: fig9_taylor.expansions_of,

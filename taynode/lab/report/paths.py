@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from ..._types import Args, Arrays, RealScalar, VectorField, Y
 from ...taylor import solution_derivatives
 from ...terms import slope_of
-from ..config import SolveConfig
+from ..config import ConfigError, SolveConfig
 from ..tasks.base import AbstractTask
 from ..training.build import in_double, make_solve
 from ..training.evaluate import Evaluator
@@ -109,6 +109,17 @@ def initial_state_of(task: AbstractTask, model: eqx.Module, batch: Any) -> Array
 def vector_field_of(task: AbstractTask, model: Any) -> VectorField | dfx.AbstractTerm:
     """The vector field of one sample, or the term of an equation that is not ordinary."""
     return task.vector_field(model) if isinstance(task, HasVectorField) else model.vector_field
+
+
+def ordinary_field_of(task: AbstractTask, model: Any) -> VectorField:
+    """The vector field, of an ordinary equation only."""
+    field = vector_field_of(task, model)
+    if isinstance(field, dfx.AbstractTerm):
+        raise ConfigError(
+            f"Solvers of ordinary equations are compared, and that of {task.name!r} is a "
+            "stochastic one."
+        )
+    return field
 
 
 def interval_of(task: AbstractTask) -> tuple[float, float]:
