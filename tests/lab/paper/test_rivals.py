@@ -12,7 +12,7 @@ from .synthetic import result_of
 
 @pytest.mark.parametrize(
     ("name", "num_rows"),
-    [("rivals-digits", 35), ("rivals-two-moons", 34), ("rivals-physionet", 31)],
+    [("rivals-digits", 35), ("rivals-two-moons", 34), ("rivals-physionet", 28)],
 )
 def test_every_row_has_its_own_settings(name, num_rows):
     study = find_study(name)
