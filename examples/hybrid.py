@@ -51,7 +51,8 @@ def observed(num, *, key):
     key, noise_key = jr.split(key)
     y0 = jr.uniform(key, (num, 2), minval=0.5, maxval=2.5)
     paths = jax.vmap(lambda y0: solve(truth, y0))(y0)
-    return y0, paths.ys + 0.03 * jr.normal(noise_key, paths.ys.shape), paths.stats["nfe"]
+    ys = jnp.asarray(paths.ys)
+    return y0, ys + 0.03 * jr.normal(noise_key, ys.shape), paths.stats["nfe"]
 
 
 def loss_fn(model, y0, ys, key):
