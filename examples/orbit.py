@@ -4,6 +4,8 @@ The state is the pair of position and velocity. A network of the distance is the
 force is conservative. Run it with `python examples/orbit.py`: under a minute.
 """
 
+from collections.abc import Callable
+
 import diffrax as dfx
 import equinox as eqx
 import jax
@@ -22,7 +24,7 @@ CONTROLLER = dfx.PIDController(rtol=1e-5, atol=1e-5)
 class Motion(eqx.Module):
     """First order in the pair of position and velocity."""
 
-    potential: eqx.Module
+    potential: Callable
 
     def __call__(self, t, y, args):
         position, velocity = y

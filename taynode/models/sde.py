@@ -81,7 +81,7 @@ class NeuralSDE(eqx.Module):
         solution = (solve or Solve(dfx.SPaRK(), dfx.PIDController(rtol=1e-2, atol=1e-2)))(
             terms, y0, saveat=dfx.SaveAt(ts=times), key=key
         )
-        return jnp.swapaxes(solution.ys, 0, 1), solution
+        return jnp.swapaxes(jnp.asarray(solution.ys), 0, 1), solution
 
     def terms(self, y0: Float[Array, "*batch size"], path_key: PRNGKeyArray) -> dfx.MultiTerm:
         """The equation with a Brownian path for states like `y0`."""

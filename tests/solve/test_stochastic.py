@@ -331,7 +331,8 @@ SOLVERS = [
 @pytest.mark.parametrize(("diffusion", "solver"), SOLVERS)
 @pytest.mark.parametrize("adaptive", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_evaluations_of_drift_and_diffusion_are_those_of_counters(diffusion, solver, adaptive):
-    DRIFT.take(), NOISE.take()
+    DRIFT.take()
+    NOISE.take()
     controller = pid(2e-2) if adaptive else FIXED
     sol = solve(None, solver, terms=counted(diffusion), stepsize_controller=controller, dt0=1 / 8)
     drift, noise = DRIFT.take(), NOISE.take()

@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -65,7 +65,7 @@ def quality_of(run: "LoadedRun", model: "ContinuousFlow") -> Json:
     data = np.asarray(run.data.test[:NUM_SAMPLES], np.float64)
     flat = lambda samples: np.asarray(samples, np.float64).reshape(len(data), -1)
 
-    def measured(samples: np.ndarray) -> Json:
+    def measured(samples: Any) -> Json:
         points = flat(samples)
         return {
             "energy": energy_distance(points, flat(data)),

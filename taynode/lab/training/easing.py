@@ -23,6 +23,7 @@ from ...models import generated_pairs
 from ...registry import REGULARIZERS
 from ..config import allowed_loss, AllowedLoss, ConfigError, positive, RegularizerConfig
 from ..tasks.base import Samples, Unsolved
+from ..tasks.flow_matching import AbstractMatching
 from .batch import outcome_of_batch
 from .build import make_cast, make_optimizer, make_quadrature, make_regularizer, make_solve
 from .failures import TrainingFailed
@@ -153,6 +154,8 @@ def reflow(run: LoadedRun, config: EaseConfig) -> Point:
     fewer by what the pairs cost, at `EVALUATIONS` for each sample of a step, so that all takes as
     much as further steps of training.
     """
+    if not isinstance(run.task, AbstractMatching):
+        raise ConfigError(f"Reflow is for tasks of flow matching, got {run.task.name!r}.")
     given, settings = _Given.of(run, config), run.config
     number, size = _num_samples(run.data.train), settings.batch_size
     solve, matching = make_solve(settings.evaluation), run.task.matching
