@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PRNGKeyArray, PyTree
 
 
@@ -159,6 +159,12 @@ def _on_groups(
         # which equinox and diffrax do not do.
         check_vma=False,
     )
+    if AxisType.Explicit in mesh.axis_types:
+        # The types of arrays have their sharding, which `jax.shard_map` does not change by itself.
+        place = lambda x, spec: jax.reshard(x, NamedSharding(mesh, spec))
+        pairs = zip(arrays, specs, strict=True)
+        arrays = tuple(jtu.tree_map(lambda x, s=spec: place(x, s), tree) for tree, spec in pairs)
+        key = None if key is None else place(key, shared)
     return run(arrays, key)
 
 

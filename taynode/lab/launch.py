@@ -89,7 +89,9 @@ class _Group:
     """Processes that live and die together."""
 
     def __init__(self, words: Sequence[str], number: int | None, folder: Path):
-        count = 1 if number is None else number
+        # Whether no process is under another launcher.
+        self.is_alone = number is not None
+        count = number or 1
         self.files = [folder / str(i) for i in range(count)]
         self.known = [(-1, "") for _ in self.files]
         port = _free_port()
@@ -141,7 +143,8 @@ class _Group:
             return meant[0], ""
         who, how = next(iter(killed.items()), (next(iter(ended)), 0))
         why = f"was ended by signal {how}" if how else "has lost its peers"
-        return LOST, f"Process {who} {why}{self._at(who)}."
+        name = f"Process {who}" if self.is_alone else "The process of this host"
+        return LOST, f"{name} {why}{self._at(who)}."
 
     def _stuck(self, timeout: float) -> str:
         """Why processes count as stuck; empty if they do not."""

@@ -122,3 +122,15 @@ def test_batches_that_have_no_rows_are_refused(batch, message):
 def test_rows_that_cannot_be_divided_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
         check_rows(np.ones((rows, 2)), 8)
+
+
+def test_meshes_of_jax_make_mesh():
+    """BUG, fixed: their axes are explicit, and `jax.shard_map` does not shard arrays by itself."""
+    mesh = jax.make_mesh((1,), ("data",))
+    run = tn.grouped_value_and_grad(loss_fn, mesh, has_aux=True)
+    model, batch, key = jnp.arange(3.0), np.ones((4, 3)), jr.key(0)
+    expected = tn.grouped_value_and_grad(loss_fn, tn.group_mesh(), has_aux=True)
+    (loss, _), grads = jax.jit(run)(model, batch, key=key)
+    (loss_, _), grads_ = jax.jit(expected)(model, batch, key=key)
+    np.testing.assert_allclose(loss, loss_, rtol=1e-12)
+    np.testing.assert_allclose(grads, grads_, rtol=1e-12)

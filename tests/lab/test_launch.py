@@ -101,14 +101,19 @@ def start(tmp_path):
         "PYTHONPATH": str(HERE.parents[2]),
     }
 
-    def start(out, *flags, scale="laptop"):
-        command = [sys.executable, "-m", "taynode.lab.cli", "launch", "-n", "2", *flags, "--"]
+    def start(out, *flags, scale="laptop", variables=None):
+        alone = [] if variables else ["-n", "2"]
+        command = [sys.executable, "-m", "taynode.lab.cli", "launch", *alone, *flags, "--"]
         command += ["train", "tiny_task:Tiny", "--scale", scale, "--out", str(out)]
         # The penalty draws random numbers for each device. Evaluations take no time to compile.
         for name, value in {"solver": "euler", "steps": 2}.items():
             command += [f"--set.evaluation.{name}", str(value)]
         return subprocess.Popen(
-            command, cwd=HERE, env={**os.environ, **shared}, stderr=subprocess.PIPE, text=True
+            command,
+            cwd=HERE,
+            env={**os.environ, **shared, **(variables or {})},
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     return start
@@ -176,3 +181,22 @@ def test_a_process_that_is_stuck_and_ctrl_c(start, tmp_path):
     assert "No progress for 10 s" in errors
     assert errors.count("go on with `--resume`") == 1
     assert json.loads((stuck / "status.json").read_text())["state"] == "stopped"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_launchers_of_two_slurm_tasks_bring_a_run_back(start, tmp_path):
+    """JAX finds the processes by the variables that SLURM sets."""
+    out, port = tmp_path / "run", str(launch._free_port())
+    common = {"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": "127.0.0.1", "SLURM_NTASKS": "2"}
+    common |= {"JAX_COORDINATOR_PORT": port, "JAX_COORDINATOR_BIND_ADDRESS": f"127.0.0.1:{port}"}
+    tasks = [
+        start(out, variables=common | {"SLURM_PROCID": number, "SLURM_LOCALID": number})
+        for number in ("0", "1")
+    ]
+    wait_until(lambda: num_rows(out) > 2, tasks[0])
+    os.kill(children(tasks[1])[0], signal.SIGKILL)
+    first, second = (finish(task) for task in tasks)
+    assert "The process of this host has lost its peers" in first
+    assert "The process of this host was ended by signal 9" in second
+    assert len(lab.RunDirectory(out).rows()) == 21
