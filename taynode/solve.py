@@ -12,7 +12,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from ._types import Args, BoolScalarLike, RealScalarLike, Y
 from .adjoint import AcceptedStepAdjoint
-from .integration.arguments import check_arguments
+from .integration.arguments import check_arguments, check_key
 from .integration.discrete_event import merge_events
 from .integration.failure import raise_if_failed, with_nonfinite_penalty
 from .integration.initial_step import initial_step_size
@@ -31,9 +31,14 @@ if TYPE_CHECKING:
     Solver: TypeAlias = dfx.AbstractSolver
     Regularizers: TypeAlias = PyTree[AbstractRegularizer] | None
     Quadrature: TypeAlias = AbstractQuadrature
+    Key: TypeAlias = PRNGKeyArray | None
+    Saves: TypeAlias = dfx.SaveAt
+    Control: TypeAlias = dfx.AbstractStepSizeController
+    Adjoint: TypeAlias = dfx.AbstractAdjoint
+    Event: TypeAlias = dfx.Event | None
 else:
     # At run time, wrong values get an error of this library, which says what to pass.
-    Terms = Solver = Regularizers = Quadrature = Any
+    Terms = Solver = Regularizers = Quadrature = Key = Saves = Control = Adjoint = Event = Any
 
 
 def diffeqsolve(
@@ -47,11 +52,11 @@ def diffeqsolve(
     *,
     regularizer: Regularizers = None,
     quadrature: Quadrature = Sampled(),
-    key: PRNGKeyArray | None = None,
-    saveat: dfx.SaveAt = dfx.SaveAt(t1=True),
-    stepsize_controller: dfx.AbstractStepSizeController = dfx.ConstantStepSize(),
-    adjoint: dfx.AbstractAdjoint = AcceptedStepAdjoint(),
-    event: dfx.Event | None = None,
+    key: Key = None,
+    saveat: Saves = dfx.SaveAt(t1=True),
+    stepsize_controller: Control = dfx.ConstantStepSize(),
+    adjoint: Adjoint = AcceptedStepAdjoint(),
+    event: Event = None,
     max_steps: int | None = MAX_STEPS,
     throw: bool = True,
     progress_meter: dfx.AbstractProgressMeter = dfx.NoProgressMeter(),
@@ -66,10 +71,13 @@ def diffeqsolve(
     steps and values are those of the plain system. Without a regularizer and with a given `dt0`,
     the result is that of diffrax, with its evaluations counted.
 
-    A regularizer needs a path with derivatives: `terms` is an `ODETerm`, or a `ControlTerm` with a
-    differentiable control X, whose path follows dy/dt = f(t, y, args) dX/dt. Total derivatives then
-    include those of X. At a knot of an interpolation they are those from inside of the piece that
-    ends there. Jumps at knots are not penalized. Steps across knots are inaccurate: pass
+    A regularizer needs a slope: `terms` is an `ODETerm`, a `ControlTerm`, or a `MultiTerm` of them,
+    whose slopes are summed. If Brownian motion drives one of the latter, the slope is the drift,
+    and derivatives are those of the drift's own flow through the state.
+
+    A path with a differentiable control X follows dy/dt = f(t, y, args) dX/dt. Total derivatives
+    then include those of X. At a knot of an interpolation they are those from inside of the piece
+    that ends there. Jumps at knots are not penalized. Steps across knots are inaccurate: pass
     `stepsize_controller=diffrax.ClipStepSizeController(controller, jump_ts=control.ts)`, or
     `step_ts=` if dX/dt is continuous.
 
@@ -93,8 +101,9 @@ def diffeqsolve(
 
     - `"nfe"`: the number of evaluations of the vector field, per sample under `jax.vmap`: all
         stages of accepted and rejected steps, and the choice of the first step.
-    - `"nfe_exact"`: `False` for implicit solvers and for a `MultiTerm`, where `"nfe"` counts
-        stages.
+    - `"nfe_exact"`: `False` for implicit solvers and for a few others, where `"nfe"` counts stages.
+    - `"nfe_by_term"`: for a `MultiTerm`, the number of each term, such as drift and diffusion.
+        `"nfe"` is that of the first one.
     - `"penalty"`: the penalty, a pytree like `regularizer`. It is differentiable.
     - `"penalty_known"`: `False` if `"penalty"` is NaN and has just a gradient, see `tn.Backward`.
     - `"penalty_evaluations"`: the number of evaluations of the penalty's rate.
@@ -121,9 +130,11 @@ def diffeqsolve(
     )
     # Before compilation, values are known, and warnings can point to the user's line.
     check_arguments(problem)
+    check_key(key)
+    _check_quadrature(quadrature)
     if regularizer is not None:
         regularizer = combine(terms, regularizer)
-        _check_regularized(problem, quadrature)
+        _check_regularized(problem)
     try:
         return _solve(problem, regularizer, quadrature, key)
     except TypeError as error:
@@ -168,17 +179,10 @@ def _setting(problem: Problem) -> Setting:
             term, t, problem.t1, y, args, order=order, rtol=rtol, atol=atol, **options
         )
 
-    return Setting(
-        problem.t0,
-        problem.t1,
-        solver,
-        rtol,
-        atol,
-        norm,
-        first_step,
-        terms=problem.terms,
-        dt0=None if callable(problem.dt0) else problem.dt0,
-    )
+    setting = Setting(problem.t0, problem.t1, solver, rtol, atol, norm, first_step)
+    if not problem.is_stochastic:
+        return setting
+    return setting._replace(terms=problem.terms, dt0=problem.dt0)
 
 
 def _with_penalty(problem: Problem, regularizer: Combined, outcome: Penalized) -> dfx.Solution:
@@ -200,13 +204,16 @@ def _with_penalty(problem: Problem, regularizer: Combined, outcome: Penalized) -
     return with_fields(solution, stats={**solution.stats, **stats})
 
 
-def _check_regularized(problem: Problem, quadrature: Any) -> None:
+def _check_quadrature(quadrature: Any) -> None:
     if not isinstance(quadrature, AbstractQuadrature):
         hint = " Did you forget the parentheses?" if isinstance(quadrature, type) else ""
         raise TypeError(
             "`quadrature` must be a quadrature such as `tn.Sampled()` or `tn.Augmented()`, "
             f"got {quadrature!r}.{hint}"
         )
+
+
+def _check_regularized(problem: Problem) -> None:
     if isinstance(problem.adjoint, dfx.ImplicitAdjoint):
         raise ValueError(
             "`adjoint=ImplicitAdjoint()` cannot be used with `regularizer`: it differentiates a "

@@ -63,6 +63,39 @@ def test_cde_is_cheaper_with_a_smooth_control(capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["hybrid", "orbit"])
+def test_mechanistic_models_train_to_budgets(name, capsys):
+    with jax.numpy_dtype_promotion("standard"):
+        load(name).main(num_steps=12, budgets=(1000,))
+    exact, line = capsys.readouterr().out.splitlines()
+    assert 30 < float(exact.split()[-2]) < 200
+    assert "budget 1000:" in line
+    assert "the weight is 0" in line
+
+
+@pytest.mark.slow
+def test_flow_matching_makes_samples_cheap(capsys):
+    with jax.numpy_dtype_promotion("standard"):
+        load("flow_matching").main()
+    rows = [line.replace(";", ",").split(",") for line in capsys.readouterr().out.splitlines()]
+    nfe = [float(row[1].split()[0]) for row in rows]
+    few = [float(row[3].split()[-1]) for row in rows]
+    assert nfe[1] < 0.85 * nfe[0]
+    assert few[1] < few[0]
+
+
+@pytest.mark.slow
+def test_sde_makes_fewer_steps(capsys):
+    with jax.numpy_dtype_promotion("standard"):
+        load("sde").main(num_steps=60)
+    drift = [
+        int(x.split(" evaluations")[0].split()[-1])
+        for x in capsys.readouterr().out.split("(of")[1:]
+    ]
+    assert drift[1] < 0.8 * drift[0]
+
+
+@pytest.mark.slow
 def test_a_budget_is_kept():
     module = load("budget")
     with jax.numpy_dtype_promotion("standard"):

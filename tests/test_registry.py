@@ -2,6 +2,7 @@
 
 import pytest
 
+import taynode
 from taynode.registry import derivative_order, one_of, REGULARIZERS, SOLVERS, UnknownNameError
 
 
@@ -16,3 +17,11 @@ def test_unknown_names_are_refused_with_the_nearest():
     with pytest.raises(UnknownNameError, match=r"`regularizer` 'x' .*choose from"):
         REGULARIZERS.check("x")
     one_of("scale", "smoke", ("smoke", "laptop"))
+
+
+def test_a_star_imports_public_names_and_nothing_else():
+    # BUG, fixed: it imported submodules, and none of the public names.
+    found: dict[str, object] = {}
+    exec("from taynode import *", found)
+    assert set(found) - {"__builtins__"} == set(dir(taynode))
+    assert {"diffeqsolve", "Budget"} <= found.keys()

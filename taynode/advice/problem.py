@@ -56,8 +56,9 @@ def _solve_each(problem: InitialValues, solve: Solve) -> Solved:
         final = jtu.tree_map(lambda y: y[-1], sol.ys)
         finite = jnp.stack([jnp.all(jnp.isfinite(y)) for y in jtu.tree_leaves(final)])
         okay = (sol.result == dfx.RESULTS.successful) & jnp.all(finite)
-        counts = (sol.stats[name] for name in ("nfe", "num_steps", "num_rejected_steps"))
-        return Solved(final, *counts, okay)
+        stats = sol.stats
+        counts = stats["num_steps"], stats["num_rejected_steps"]
+        return Solved(final, stats["nfe"], *counts, okay)
 
     return jax.vmap(each)(problem.y0s)
 

@@ -76,6 +76,7 @@ def advise(
     - `on_progress`: called with the name of each solver before it is measured.
     """
     _check(y0s, rtol, atol)
+    y0s = jtu.tree_map(lambda y: jnp.asarray(y, jnp.result_type(y, 0.0)), y0s)
     notify = on_progress or (lambda name: None)
     problem = InitialValues(vector_field, y0s, t0, t1, args)
     notify("exact solutions")

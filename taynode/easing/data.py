@@ -18,6 +18,8 @@ def as_batch_fn(batches: BatchFn | Iterable[PyTree], *, is_resumable: bool) -> B
         if not batches:
             raise ValueError("`batches` is an empty list.")
         return lambda step, key: batches[step % len(batches)]
+    if isinstance(batches, tuple):
+        raise TypeError("`batches` is a tuple, which is a single batch: pass `[batch]`.")
     if not isinstance(batches, Iterable):
         raise TypeError(
             "`batches` must be a function `(step, key) -> batch`, a list of batches or an iterable "

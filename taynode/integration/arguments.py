@@ -4,6 +4,7 @@ from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -11,6 +12,19 @@ from jax.core import Tracer
 from .control import innermost
 from .problem import Problem, state_dtypes
 from .warn import warn
+
+
+# The arguments that are objects of diffrax.
+KINDS = {
+    "solver": (dfx.AbstractSolver, "diffrax.Dopri5()"),
+    "stepsize_controller": (
+        dfx.AbstractStepSizeController,
+        "diffrax.PIDController(rtol=1e-5, atol=1e-5)",
+    ),
+    "adjoint": (dfx.AbstractAdjoint, "tn.AcceptedStepAdjoint()"),
+    "saveat": (dfx.SaveAt, "diffrax.SaveAt(t1=True)"),
+    "event": (dfx.Event, "diffrax.Event(cond_fn)"),
+}
 
 
 def check_arguments(problem: Problem) -> None:
@@ -23,11 +37,13 @@ def check_arguments(problem: Problem) -> None:
             "`terms` must be a term, got a function. Wrap the vector field in `diffrax.ODETerm`: "
             "`tn.diffeqsolve(diffrax.ODETerm(vector_field), ...)`."
         )
-    for argument in ("solver", "stepsize_controller", "adjoint"):
+    for argument, (kind, example) in KINDS.items():
         value = getattr(problem, argument)
         if isinstance(value, type):
             name = value.__name__
             raise TypeError(f"`{argument}` must be an instance, got the class; write `{name}()`.")
+        if not isinstance(value, kind) and not (argument == "event" and value is None):
+            raise TypeError(f"`{argument}` must be such as `{example}`, got {value!r}.")
     _check_first_step(problem)
     if problem.is_adaptive:
         _check_tolerances(problem)
@@ -69,3 +85,19 @@ def _known_number(x: Any) -> float | None:
     if not eqx.is_array_like(x) or isinstance(x, Tracer):
         return None
     return None if np.ndim(x) or np.iscomplexobj(x) else float(np.asarray(x))
+
+
+def check_key(key: Any) -> None:
+    """Raise an error unless a key is absent or a single random key."""
+    if key is None:
+        return
+    dtype = getattr(key, "dtype", None)
+    is_typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    is_key = is_typed or dtype == np.uint32
+    if not is_key:
+        raise TypeError(f"`key` must be a random key such as `jax.random.key(0)`, got {key!r}.")
+    if jnp.ndim(key) != (0 if is_typed else 1):
+        raise ValueError(
+            f"`key` must be a single random key, got several, of shape {jnp.shape(key)}: solve "
+            "under `jax.vmap` to use one for each sample."
+        )

@@ -25,8 +25,8 @@ class _Condition(eqx.Module):
 
 
 def merge_events(
-    event: dfx.Event | None, discrete_terminating_event: Callable[..., BoolScalarLike] | None
-) -> dfx.Event | None:
+    event: Any, discrete_terminating_event: Callable[..., BoolScalarLike] | None
+) -> Any:
     """Convert the deprecated argument to an event."""
     if discrete_terminating_event is None:
         return event

@@ -58,6 +58,11 @@ def initial_step_size(
     arrays, others = eqx.partition((term, t0, t1, y0, args, slope), eqx.is_array)
     term, t0, t1, y0, args, slope = eqx.combine(jax.lax.stop_gradient(arrays), others)
     size = norm if variant == "hairer" else _euclidean
+    y0 = jtu.tree_map(jnp.asarray, y0)
+    with jax.numpy_dtype_promotion("standard"):
+        # Times may be integers.
+        dtype = jnp.result_type(t0, t1, 0.0)
+    t0, t1 = (jnp.asarray(t, dtype) for t in (t0, t1))
     direction = jnp.where(t0 < t1, 1, -1).astype(jnp.result_type(t0))
     if slope is None:
         slope = term.vf(t0, y0, args)
@@ -67,6 +72,10 @@ def initial_step_size(
         state_size, slope_size = size(scaled(y0)), size(scaled(slope))
         tiny = (state_size < 1e-5) | (slope_size < 1e-5)
         probe = jnp.where(tiny, 1e-6, 0.01 * state_size / jnp.where(tiny, 1, slope_size))
+        # The vector field may be defined between the two times only.
+        length = jnp.abs(t1 - t0)
+        if variant == "hairer":
+            probe = jnp.where(length > 0, jnp.minimum(probe, length), probe)
         # A smaller step would not change the time.
         least = 16 * jnp.finfo(jnp.result_type(t0)).eps * jnp.abs(t0)
         probe = jnp.maximum(probe, least)

@@ -31,10 +31,10 @@ class Problem(eqx.Module):
     dt0: Any
     y0: Y
     args: Args
-    saveat: dfx.SaveAt
+    saveat: Any
     stepsize_controller: Any
     adjoint: Any
-    event: dfx.Event | None
+    event: Any
     max_steps: int | None
     throw: bool
     progress_meter: dfx.AbstractProgressMeter

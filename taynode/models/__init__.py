@@ -19,6 +19,7 @@ from .latent import (
 )
 from .matching import (
     FlowMatching as FlowMatching,
+    generated_pairs as generated_pairs,
     independent as independent,
     Matched as Matched,
     optimal as optimal,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,10 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from .._types import Rate, RealScalar
 from ..regularizers import AbstractRegularizer
 from ..regularizers.at_point import penalty_at
+from ..regularizers.base import Setting
+from ..regularizers.combine import combine
 from .flow import ContinuousFlow, PerSample, Samples
+from .solve import Solve
 
 
 # From a key, a number of times between 0 and 1.
@@ -103,6 +107,7 @@ class FlowMatching(eqx.Module):
         x: Samples,
         regularizer: PyTree[AbstractRegularizer] | None = None,
         *,
+        noise: Samples | None = None,
         key: PRNGKeyArray,
     ) -> Matched:
         """Compute the loss of a batch, and the penalty.
@@ -112,10 +117,12 @@ class FlowMatching(eqx.Module):
         - `flow`: the flow.
         - `x`: the data, with samples along the first axis.
         - `regularizer`: a regularizer of the samples, or any pytree of them.
+        - `noise`: the noise that each sample belongs to, as in reflow; by default new noise.
         - `key`: a random key for times, noise and the penalty.
         """
         noise_key, time_key, key = jr.split(key, 3)
-        noise = self.coupling(x, jr.normal(noise_key, x.shape, x.dtype))
+        if noise is None:
+            noise = self.coupling(x, jr.normal(noise_key, x.shape, x.dtype))
         times = self.times(time_key, len(x)).astype(x.dtype)
         along = times.reshape(-1, *[1] * (x.ndim - 1))
         points, target = (1 - along) * x + along * noise, noise - x
@@ -124,15 +131,36 @@ class FlowMatching(eqx.Module):
         if regularizer is None:
             return Matched(jnp.mean((plain - target) ** 2), None)
         keys = jr.split(key, number)
+        combined = combine(dfx.ODETerm(flow.vector_field), regularizer)
+        combined = combined.in_solve(Setting(0.0, 1.0))
 
         def penalized(t: RealScalar, z: Array, key: PRNGKeyArray) -> tuple[Array, Rate]:
-            velocity, rate = penalty_at(regularizer, flow.vector_field, t, z[None], key=key)
+            velocity, rate = penalty_at(combined, flow.vector_field, t, z[None], key=key)
             return velocity[0], rate
 
         first, rates = jax.vmap(penalized)(times[:number], points[:number], keys)
         velocities = jnp.concatenate([first, plain])
-        penalty = jtu.tree_map(lambda rate: jnp.mean(rate, axis=0), rates)
+        integral = jtu.tree_map(lambda rate: jnp.mean(rate, axis=0), rates)
+        penalty = combined.finalize(integral, 0.0, 1.0)
         return Matched(jnp.mean((velocities - target) ** 2), penalty)
+
+
+def generated_pairs(
+    flow: ContinuousFlow, num: int, solve: Solve | None = None, *, key: PRNGKeyArray
+) -> tuple[Samples, Samples, dfx.Solution]:
+    """Samples of a flow, the noise that they come from, and the solution.
+
+    Reflow trains a flow on the straight lines between its own pairs:
+    ```python
+    x, noise, _ = tn.models.generated_pairs(flow, 10_000, key=key)
+    loss, _ = tn.models.FlowMatching()(flow, x, noise=noise, key=another_key)
+    ```
+
+    Reference: Liu, Gong and Liu, Flow Straight and Fast, ICLR 2023.
+    """
+    noise = jr.normal(key, (num, *flow.event_shape), flow.dtype)
+    x, solution = flow.from_base(noise, solve)
+    return x, noise, solution
 
 
 def _velocities(flow: ContinuousFlow, times: PerSample, points: Samples) -> Samples:

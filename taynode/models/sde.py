@@ -97,17 +97,17 @@ class NeuralSDE(eqx.Module):
 
 
 def energy_score(
-    draws: Float[Array, "draws *event"], observed: Float[Array, "*event"]
+    draws: Float[Array, "draws *event"], observed: Float[Array, "num *event"]
 ) -> RealScalar:
-    """How well draws of a distribution fit an observation; smaller is better.
+    """How well draws of a distribution fit observations; smaller is better.
 
-    Its expectation is least for the distribution of the observation. Distances are root mean
+    Its expectation is least for the distribution of the observations. Distances are root mean
     squares over elements. Pairs of a draw with itself are left out, so there is no bias.
 
     Reference: Gneiting and Raftery, Strictly Proper Scoring Rules, JASA 2007.
     """
-    distance = lambda x: jnp.sqrt(jnp.mean(x**2, axis=tuple(range(1, x.ndim))))
+    axes = tuple(range(1, draws.ndim))
+    distance = lambda x, y: jnp.sqrt(jnp.mean((x - y) ** 2, axis=axes))
+    to_observed = jax.vmap(lambda y: jnp.mean(distance(draws, y)))(observed)
     first, second = jnp.triu_indices(len(draws), 1)
-    return jnp.mean(distance(draws - observed)) - 0.5 * jnp.mean(
-        distance(draws[first] - draws[second])
-    )
+    return jnp.mean(to_observed) - 0.5 * jnp.mean(distance(draws[first], draws[second]))

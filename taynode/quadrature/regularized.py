@@ -58,8 +58,13 @@ class StateNorm(eqx.Module):
 
     norm: Norm = optx.rms_norm
 
-    def __call__(self, x: tuple[PyTree, ...]) -> RealScalarLike:
+    def __call__(self, x: PyTree) -> RealScalarLike:
         """Compute the norm of `(y, penalty)`, or of the four parts of its adjoint."""
+        if not isinstance(x, tuple) or len(x) not in (2, 4):
+            raise TypeError(
+                "`StateNorm` is for `tn.regularized` terms, whose state is `(y, penalty)`, got "
+                f"`{type(x).__name__}`. `tn.diffeqsolve` needs no special norm."
+            )
         if len(x) == 2:
             y, _ = x
             return self.norm(y)

@@ -62,7 +62,11 @@ class RowReader(AbstractObserver):
             ]
             return None if None in axes else jtu.tree_unflatten(jtu.tree_structure(y0), axes)
 
-        axes = {name: axis_of(info) for name, info in dense_info.items()}
+        # A part that all rows share may have as many elements as there are rows.
+        shared = getattr(self.solver.interpolation_cls, "shared", ())
+        axes = {
+            name: None if name in shared else axis_of(info) for name, info in dense_info.items()
+        }
         out_axes = jtu.tree_map(lambda y: self.axis % y.ndim, y0)
 
         def at(info, t):

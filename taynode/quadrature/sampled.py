@@ -28,6 +28,9 @@ class Sampled(AbstractQuadrature):
     Where the vector field is not smooth, as at the knots of an interpolated control, there is no
     rate. A random time is such a point with probability zero.
 
+    The states are those of the solver's dense output. For a stochastic equation this is a straight
+    line within each step.
+
     If an event or a failure ends the solve early, later times do not contribute.
 
     **Arguments:**

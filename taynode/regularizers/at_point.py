@@ -6,6 +6,7 @@ import diffrax as dfx
 from jaxtyping import PRNGKeyArray
 
 from .._types import Args, Rate, RealScalarLike, VectorField, Y
+from ..taylor.solution import check_vector_field
 from .combine import combine
 
 
@@ -39,8 +40,10 @@ def penalty_at(
 
     The velocity dy/dt, and the rate of the penalty, a pytree like `regularizer`. Its mean over
     points that are uniform in time, times the length of the interval, is the penalty of
-    `tn.diffeqsolve`.
+    `tn.diffeqsolve`. For `tn.ExpectedNFE(..., interval=length)` it is the number of steps, from
+    which its method `finalize` computes the number of evaluations.
     """
+    check_vector_field(vector_field)
     combined = combine(dfx.ODETerm(vector_field), regularizer)
     state = combined.init(y, args, key=key)
     return combined.rate(vector_field, t, y, args, state)

@@ -24,8 +24,8 @@ class Setting(NamedTuple):
     - `rtol`, `atol`, `norm`: those of step-size control; `None` if the steps are not adaptive.
     - `first_step`: a function `(vector_field, t, y, args, rtol, atol) -> h`, which chooses a step
         as if the solve began at this point.
-    - `terms`, `dt0`: the terms, and the first step if it is given. Regularizers need them for
-        stochastic equations, whose noise is not part of the vector field.
+    - `terms`, `dt0`: of a stochastic equation, whose noise is not part of the vector field: the
+        terms, and the first step if it is given.
     """
 
     t0: RealScalarLike

@@ -99,7 +99,10 @@ def combine(terms: Any, regularizer: Any) -> Combined:
                 f"pytree of them, got {leaf!r}.{hint}"
             )
     if not leaves:
-        raise ValueError("`regularizer` is an empty pytree; pass `None` for a plain solve.")
+        raise ValueError(
+            "`regularizer` is an empty pytree, without a regularizer such as "
+            "`tn.TotalDerivative(order=2)`. `tn.diffeqsolve` takes `None` for a plain solve."
+        )
     return Combined(regularizer)
 
 

@@ -30,8 +30,9 @@ class Curvature(AbstractPartRegularizer):
         slope, bend = solution_derivatives(vector_field, t, y, args, order=2)
         velocity, acceleration = self.where(slope), self.where(bend)
         square = mean_square(velocity)
-        # A path that rests does not turn.
-        square = square + jnp.finfo(square.dtype).tiny ** 0.5
+        # A path that rests does not turn, also if it is about to start.
+        moves = square > 0
+        square = jnp.where(moves, square, jnp.ones_like(square))
         products = [
             jnp.sum((jnp.conj(v) * a).real).astype(square.dtype)
             for v, a in zip(jtu.tree_leaves(velocity), jtu.tree_leaves(acceleration), strict=True)
@@ -39,4 +40,5 @@ class Curvature(AbstractPartRegularizer):
         size = sum(jnp.size(v) for v in jtu.tree_leaves(velocity))
         along = sum(products[1:], products[0]) / size / square
         across = jtu.tree_map(lambda v, a: a - along.astype(v.dtype) * v, velocity, acceleration)
-        return slope, mean_square(across) / square
+        turning = mean_square(across) / square
+        return slope, jnp.where(moves, turning, jnp.zeros_like(turning))

@@ -125,8 +125,14 @@ class ExpectedNFE(AbstractPartRegularizer):
         # Control keeps the estimate at safety^(error_order / icoeff) of the tolerance.
         error_order: Any = self.solver.error_order(dfx.ODETerm(vector_field))
         margin = self.safety ** (error_order / (self.icoeff * order))
-        least = 0.0 if self.interval is None else margin / self.interval
-        return slope, _root(scaled, order, least) / margin
+        return slope, _root(scaled, order, margin * self._at_least()) / margin
+
+    def _at_least(self) -> RealScalarLike:
+        """A step per interval; none if there is no interval."""
+        if self.interval is None:
+            return 0.0
+        exists = self.interval > 0
+        return jnp.where(exists, 1 / jnp.where(exists, self.interval, 1.0), 0.0)
 
     def finalize(self, integral: Rate, t0: RealScalarLike, t1: RealScalarLike) -> Rate:
         """Compute the number of evaluations from the number of steps."""

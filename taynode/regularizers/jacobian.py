@@ -52,7 +52,8 @@ class JacobianFrobenius(AbstractPartRegularizer):
     - `noise`: the distribution of the direction, `"rademacher"` or `"gaussian"`. By default, that
         of the direction shared by the vector field (see below), or else `"rademacher"`.
     - `form`: `"vjp"` for $\varepsilon^\top J$, as in RNODE's paper, or `"jvp"` for
-        $J \varepsilon$. Both have the same expectation.
+        $J \varepsilon$. Both have the same expectation if the state is real, and if it is complex
+        and the vector field is holomorphic.
     - `where`: a function that selects the part of the state to penalize; by default all of it. The
         Jacobian is that of this part with respect to itself.
 

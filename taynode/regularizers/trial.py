@@ -66,6 +66,10 @@ def trial_step(
         return _stochastic_step(name, setting, t, y, args, rtol, atol)
     assert setting.first_step is not None
     length = setting.first_step(vector_field, t, y, args, rtol, atol)
+    # The vector field may be defined until the end of the solve only.
+    left = setting.t1 - t
+    is_cut = (jnp.abs(length) > jnp.abs(left)) & (left != 0)
+    length = jnp.where(is_cut, left, length)
     end, term = t + jax.lax.stop_gradient(length), dfx.ODETerm(vector_field)
     made = solver.step(term, t, end, y, args, solver.init(term, t, end, y, args), False)
     return step_of(t, end, y, made)

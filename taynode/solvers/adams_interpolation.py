@@ -5,6 +5,8 @@ sum of c_j times the product over i < j of (t - t_i) / (t_end - t_i). In this sc
 constant steps, the c_j are backward differences.
 """
 
+from typing import ClassVar
+
 import diffrax as dfx
 import jax.numpy as jnp
 import jax.tree_util as jtu
@@ -61,8 +63,10 @@ def along_first(weights: Shaped[Array, " n"], leaf: Array) -> Array:
 class AdamsInterpolation(dfx.AbstractLocalInterpolation):
     """Dense output: the integral of the polynomial of the step, which has the same order.
 
-    It ends in the result of the step.
+    It ends in the result of the step. `shared` names the parts that all rows of a batch share.
     """
+
+    shared: ClassVar[tuple[str, ...]] = ("gaps",)
 
     t0: RealScalarLike
     t1: RealScalarLike

@@ -89,12 +89,22 @@ def derivative_of_part(
     return rates[0], jtu.tree_map(lambda x: scale(x, math.factorial(order - 1)), part)
 
 
+def check_vector_field(vector_field: Any) -> None:
+    """Raise an error unless a vector field is a function."""
+    if not callable(vector_field):
+        raise TypeError(
+            "`vector_field` must be a function `f(t, y, args)`, got "
+            f"`{type(vector_field).__name__}`. If it is a term, pass its vector field, `term.vf`."
+        )
+
+
 def _rates(vector_field, t, y, args, order, where=None) -> list[Arrays]:
     """Return the coefficients 0..order - 1 of the vector field along the solution.
 
     With `where`, leaves on which this part of the state does not depend are zero above order 0.
     """
     _check_order(order)
+    check_vector_field(vector_field)
     program, inputs, treedef = program_of_field(vector_field, t, y, args, where)
     expansion = Expansion(program)
     t, *leaves = inputs

@@ -2,16 +2,24 @@
 
 import abc
 import dataclasses
-from typing import Generic, TypeAlias, TypeVar
+import math
+import numbers
+from typing import Any, Generic, TYPE_CHECKING, TypeAlias, TypeVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Bool, Float, Real
-
-from .._types import RealScalarLike
 
 
 State = TypeVar("State")
-Measurement: TypeAlias = Real[ArrayLike, "..."]
+if TYPE_CHECKING:
+    Measurement: TypeAlias = Real[ArrayLike, "..."]
+else:
+    # At run time, wrong values get an error of this library, which says what to pass.
+    Measurement = Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +35,24 @@ class Status:
 
     def __str__(self) -> str:
         return self.message
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    return isinstance(value, numbers.Real) and math.isfinite(value)
+
+
+def known_values(state: State) -> State:
+    """The values of a state, for `status`; an error if they are not those of one state."""
+    leaves = jtu.tree_leaves(state)
+    if any(isinstance(x, Tracer) for x in leaves):
+        raise ValueError("`state` has no values yet. Call `status` outside of `jax.jit`.")
+    if any(jnp.ndim(x) for x in leaves):
+        raise ValueError(
+            "`state` is a batch of states. Pass one of them, such as "
+            "`jax.tree.map(lambda x: x[0], state)`."
+        )
+    return jax.device_get(state)
 
 
 class AbstractWeight(eqx.Module, Generic[State]):
@@ -58,8 +84,8 @@ class AbstractWeight(eqx.Module, Generic[State]):
         state: State,
         *,
         nfe: Measurement | None = None,
-        loss: RealScalarLike | None = None,
-        penalty: RealScalarLike | None = None,
+        loss: Measurement | None = None,
+        penalty: Measurement | None = None,
     ) -> State:
         """The state after a step of training.
 
@@ -67,7 +93,7 @@ class AbstractWeight(eqx.Module, Generic[State]):
 
         - `nfe`: evaluations, of one solve or of each sample; their mean counts. Absent, `None` or
             NaN, in steps without a measurement.
-        - `loss`: the loss of the step, without the penalty.
+        - `loss`: the loss of the step, without the penalty; of several samples their mean counts.
         - `penalty`: the penalty of the step, without the weight.
         """
 

@@ -1,13 +1,11 @@
 """A weight that keeps the evaluations of a solve at a budget."""
 
 import math
-import numbers
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .base import Status
+from .base import is_finite, known_values, Status
 from .controller import AbstractControlled, ControlState, NEAR
 from .window import Window
 
@@ -51,7 +49,7 @@ class Budget(AbstractControlled):
     nfe: float | int
 
     def __check_init__(self):
-        if not (isinstance(self.nfe, numbers.Real) and self.nfe > 0):
+        if not (is_finite(self.nfe) and self.nfe > 0):
             raise ValueError(f"`nfe` must be a positive number, got {self.nfe!r}.")
 
     def error(self, window: Window) -> Float[Array, ""]:
@@ -61,7 +59,7 @@ class Budget(AbstractControlled):
 
     def status(self, state: ControlState) -> Status:
         """What the weight is doing."""
-        state = jax.device_get(state)
+        state = known_values(state)
         if not math.isfinite(state.nfe):
             name = "unmeasured"
         elif not state.is_active:

@@ -4,11 +4,11 @@ import abc
 import math
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .._types import RealScalarLike
 from .base import AbstractWeight, Measurement
 from .window import Spread, Window
 
@@ -140,10 +140,16 @@ class AbstractControlled(AbstractWeight[ControlState]):
         state: ControlState,
         *,
         nfe: Measurement | None = None,
-        loss: RealScalarLike | None = None,
-        penalty: RealScalarLike | None = None,
+        loss: Measurement | None = None,
+        penalty: Measurement | None = None,
     ) -> ControlState:
         """The state after a step of training; see `AbstractWeight.update`."""
+        for name, value in {"nfe": nfe, "loss": loss, "penalty": penalty}.items():
+            if value is not None and not eqx.is_array_like(value):
+                raise TypeError(
+                    f"`{name}` must be a number or an array, got {value!r}. Of several penalties, "
+                    "pass the sum that the weight multiplies."
+                )
         nfe, loss, penalty = jax.lax.stop_gradient((nfe, loss, penalty))
         window = state.window.add(nfe, loss, penalty)
         state = state._replace(window=window, spread=state.spread.add(loss))

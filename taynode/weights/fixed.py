@@ -1,12 +1,13 @@
 """Weights that do not depend on measurements."""
 
 from collections.abc import Callable
+from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
-from .._types import RealScalarLike
-from .base import AbstractWeight, Measurement, State, Status
+from .base import AbstractWeight, is_finite, known_values, Measurement, State, Status
 
 
 Schedule = Callable[[Int[Array, ""]], ArrayLike]
@@ -31,6 +32,10 @@ class Constant(AbstractFixed[tuple[()]]):
 
     value: float
 
+    def __check_init__(self):
+        if not (is_finite(self.value) and self.value >= 0):
+            raise ValueError(f"A weight must be a number of at least 0, got {self.value!r}.")
+
     def init(self) -> tuple[()]:
         """The state before training."""
         return ()
@@ -45,8 +50,8 @@ class Constant(AbstractFixed[tuple[()]]):
         state: tuple[()],
         *,
         nfe: Measurement | None = None,
-        loss: RealScalarLike | None = None,
-        penalty: RealScalarLike | None = None,
+        loss: Measurement | None = None,
+        penalty: Measurement | None = None,
     ) -> tuple[()]:
         """The state after a step of training; see `AbstractWeight.update`."""
         del nfe, loss, penalty
@@ -76,8 +81,8 @@ class Scheduled(AbstractFixed[Int[Array, ""]]):
         state: Int[Array, ""],
         *,
         nfe: Measurement | None = None,
-        loss: RealScalarLike | None = None,
-        penalty: RealScalarLike | None = None,
+        loss: Measurement | None = None,
+        penalty: Measurement | None = None,
     ) -> Int[Array, ""]:
         """The state after a step of training; see `AbstractWeight.update`."""
         del nfe, loss, penalty
@@ -85,14 +90,23 @@ class Scheduled(AbstractFixed[Int[Array, ""]]):
 
     def status(self, state: Int[Array, ""]) -> Status:
         """What the weight is doing."""
+        step = int(known_values(state))
         value = float(self(state))
-        return Status("fixed", f"The weight follows its schedule: {value:g} at step {int(state)}.")
+        return Status("fixed", f"The weight follows its schedule: {value:g} at step {step}.")
 
 
-def as_weight(weight: AbstractWeight | Schedule | float) -> AbstractWeight:
+def as_weight(weight: Any) -> AbstractWeight:
     """A weight from a number, from a schedule, or from a weight."""
     if isinstance(weight, AbstractWeight):
         return weight
+    if isinstance(weight, type):
+        raise TypeError(f"`weight` is a class. Did you mean `{weight.__name__}(...)`?")
     if callable(weight):
-        return Scheduled(weight)
-    return Constant(float(weight))
+        schedule: Any = weight
+        return Scheduled(schedule)
+    if eqx.is_array_like(weight):
+        return Constant(float(weight))
+    raise TypeError(
+        "`weight` must be a number, a function of the step, or a weight such as "
+        f"`tn.Budget(nfe=40)`, got {weight!r}."
+    )

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .._types import RealScalarLike
-from .base import Status
+from .base import is_finite, known_values, Status
 from .controller import AbstractControlled, ControlState, LARGEST_ERROR
 from .window import Window
 
@@ -39,6 +38,14 @@ class LossBudget(AbstractControlled):
     atol: float | int = 0.0
 
     def __check_init__(self):
+        for name in ("rtol", "atol"):
+            if not is_finite(value := getattr(self, name)):
+                raise ValueError(f"`{name}` must be a finite number, got {value!r}.")
+        if not callable(self.reference) and not is_finite(self.reference):
+            raise ValueError(
+                "`reference` must be a finite number, or a function from the step to a loss, got "
+                f"{self.reference!r}."
+            )
         if self.rtol < 0 or self.atol < 0 or self.rtol + self.atol == 0:
             raise ValueError(
                 "`rtol` and `atol` must not be negative, and one of them must be positive, got "
@@ -62,7 +69,7 @@ class LossBudget(AbstractControlled):
 
     def status(self, state: ControlState) -> Status:
         """What the weight is doing."""
-        state = jax.device_get(state)
+        state = known_values(state)
         if state.spread.count == 0:
             name = "unmeasured"
         elif not state.is_active:

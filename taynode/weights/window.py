@@ -26,10 +26,10 @@ class Mean(NamedTuple):
         return cls(jnp.array(0.0, float), jnp.array(0, int))
 
     def add(self, values: Measurement | None) -> "Mean":
-        """Add the mean of some values, unless they are absent or not finite."""
+        """Add the mean of some values, unless they are absent or not finite. NaNs are left out."""
         if values is None:
             return self
-        value = jnp.mean(jnp.asarray(values, self.total.dtype))
+        value = jnp.nanmean(jnp.asarray(values, self.total.dtype))
         known = jnp.isfinite(value)
         total = self.total + jnp.where(known, value, jnp.zeros_like(value))
         return Mean(total, self.count + known.astype(self.count.dtype))
@@ -56,7 +56,7 @@ class Spread(NamedTuple):
         """Add a number, unless it is absent or not finite, or its square overflows."""
         if value is None:
             return self
-        value = jnp.asarray(value, self.mean.dtype)
+        value = jnp.mean(jnp.asarray(value, self.mean.dtype))
         change = value - self.mean
         mean = self.mean + change / _as_divisor(self.count + 1, change)
         squares = self.squares + change * (value - mean)

@@ -21,15 +21,15 @@ import jax.numpy as jnp
 import jax.random as jr
 import jax.tree_util as jtu
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 import taynode as tn
+from benchmarks.collectives import collectives
 from taynode.lab.config import RegularizerConfig, SolveConfig
 from taynode.lab.tasks.base import Outcome
 from taynode.lab.training.running import Training
 
 from ..lab.training.tiny_task import Tiny
-from .collectives import collectives
 
 
 jax.config.update("jax_enable_x64", True)
@@ -160,6 +160,47 @@ class Weighted(Tiny):
         return Outcome(loss, solution, {}, number)
 
 
+def tensor_parallel(num_devices):
+    """A solve whose vector field is divided among devices, and one whose field is not."""
+    mesh = Mesh(np.array(jax.devices()[:num_devices]), ("model",))
+    wide = np.random.default_rng(2).normal(size=(2, SIZE, 2 * num_devices))
+    columns, rows = P(None, "model"), P("model", None)
+
+    def whole(y, first, second):
+        return jnp.tanh(y @ first) @ second
+
+    divided = jax.shard_map(
+        lambda *inputs: jax.lax.psum(whole(*inputs), "model"),
+        mesh=mesh,
+        in_specs=(P(), columns, rows),
+        out_specs=P(),
+    )
+
+    def loss_fn(weights, apply):
+        sol = tn.diffeqsolve(
+            dfx.ODETerm(lambda t, y, args: apply(y, *args) - y),
+            dfx.Bosh3(),
+            0.0,
+            1.0,
+            0.1,
+            BATCH[0],
+            weights,
+            stepsize_controller=dfx.PIDController(rtol=1e-4, atol=1e-4),
+            regularizer=tn.TotalDerivative(order=3),
+            key=KEY,
+            throw=False,
+        )
+        return jnp.mean(sol.ys[-1] ** 2) + WEIGHT * sol.stats["penalty"], sol.stats["nfe"]
+
+    run = jax.jit(jax.value_and_grad(loss_fn, has_aux=True), static_argnums=1)
+    weights = jnp.asarray(wide[0]), jnp.asarray(wide[1].T)
+    pairs = zip(weights, (columns, rows), strict=True)
+    placed = tuple(jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in pairs)
+    found = run(placed, divided)
+    assert found[1][0].sharding.spec == columns
+    return plain((found, run(weights, whole)))
+
+
 def in_the_lab(num_groups):
     """Records of steps and an evaluation, on several devices and on one.
 
@@ -191,6 +232,8 @@ def main(names):
             found[name] = sharded_by_jax(2)
         elif kind == "lab":
             found[name] = in_the_lab(8)
+        elif kind == "tensor":
+            found[name] = tensor_parallel(4)
         elif kind == "rows":
             found[name] = per_row(8)
         else:

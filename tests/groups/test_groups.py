@@ -61,6 +61,16 @@ def test_other_quadratures_and_single_solves_in_groups():
 
 
 @pytest.mark.slow
+def test_a_vector_field_that_is_divided_among_devices():
+    """The derivatives of the penalty, too, are computed on the devices that have the weights."""
+    ((loss, nfe), grads), ((loss_, nfe_), grads_) = on_devices("tensor")["tensor"]
+    assert nfe == nfe_
+    np.testing.assert_allclose(loss, loss_, rtol=1e-12)
+    for found, expected in zip(grads, grads_, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
 def test_what_groups_are_for():
     """In a solve of a sharded batch numbers cross in each step. So they would be seen, too."""
     inside = [kind for in_loop, _, kind, _ in on_devices("jax")["jax"] if in_loop]

@@ -27,6 +27,8 @@ def reference(field, t0, t1, y0, *, order, rtol, atol, variant):
     f0 = np.asarray(field(t0, y0))
     d0, d1 = size(y0 / scale), size(f0 / scale)
     h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
+    if variant == "hairer":  # as in SciPy
+        h0 = min(h0, abs(t1 - t0))
     f1 = np.asarray(field(t0 + sign * h0, y0 + sign * h0 * f0))
     d2 = size((f1 - f0) / scale) / h0
     largest = d1 + d2 if variant == "released" else max(d1, d2)
@@ -261,3 +263,20 @@ def test_first_step_uses_the_order_that_the_controller_is_told():
         dfx.ODETerm(pendulum), solver, 0.0, 2.0, None, Y0, stepsize_controller=controller
     )
     assert run(Anonymous()).result == dfx.RESULTS.successful
+
+
+def test_the_first_step_is_chosen_within_the_interval():
+    # BUG, fixed: the vector field was evaluated at t = 10, where it is not defined.
+    until_one = lambda t, y, args: -jnp.sqrt(1 - t) * jnp.ones_like(y)
+    step = tn.initial_step_size(
+        dfx.ODETerm(until_one), 0.0, 1.0, 1e3 * jnp.ones(2), order=5, rtol=1e-3, atol=1e-3
+    )
+    assert step > 0.1
+
+
+def test_the_first_step_takes_integer_times_and_numbers_as_states():
+    # BUG, fixed: both raised errors of NumPy.
+    options = dict(order=5, rtol=1e-3, atol=1e-6)
+    decay = dfx.ODETerm(lambda t, y, args: -y)
+    expected = tn.initial_step_size(decay, 0.0, 1.0, jnp.ones(()), **options)
+    assert tn.initial_step_size(decay, 0, 1, 1.0, **options) == expected

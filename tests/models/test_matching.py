@@ -1,5 +1,6 @@
 """Flow matching against closed forms."""
 
+import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,15 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import taynode as tn
-from taynode.models import ConcatSquashMLP, ContinuousFlow, FlowMatching, optimal, uniform_times
+from taynode.models import (
+    ConcatSquashMLP,
+    ContinuousFlow,
+    FlowMatching,
+    generated_pairs,
+    optimal,
+    Solve,
+    uniform_times,
+)
 from taynode.models.matching import independent
 
 
@@ -90,3 +99,34 @@ def test_wrong_shares_are_refused():
         ValueError, match="`penalized_fraction` must be above 0 and at most 1, got 0"
     ):
         FlowMatching(penalized_fraction=0.0)
+
+
+def test_expected_evaluations_of_flow_matching_are_a_number_of_evaluations():
+    # BUG, fixed: the penalty was a number of steps without the least that a solve needs.
+    flow = ContinuousFlow(ConcatSquashMLP((2, 8, 2), key=jr.key(0)), (2,))
+    x = jr.normal(jr.key(1), (64, 2))
+    regularizer = tn.ExpectedNFE(dfx.Dopri5(), 1e-5, 1e-5)
+    matching = FlowMatching(penalized_fraction=1.0)
+    assert matching(flow, x, regularizer, key=jr.key(2)).penalty > 11
+
+
+def test_reflow_pairs_are_samples_and_their_noise():
+    flow = ContinuousFlow(ConcatSquashMLP((2, 4, 2), jnp.tanh, key=KEY), (2,))
+    solve = Solve(dfx.Euler(), num_steps=2)
+    x, noise, solution = eqx.filter_jit(generated_pairs)(flow, 5, solve, key=KEY)
+    half = noise - 0.5 * flow.vector_field(jnp.array(1.0), noise, None)
+    end = half - 0.5 * flow.vector_field(jnp.array(0.5), half, None)
+    np.testing.assert_allclose(x, end, rtol=1e-6)
+    assert solution.stats["nfe"] == 2
+
+    # The loss is that of the lines between them, whatever the coupling.
+    @eqx.filter_jit
+    def losses(x, noise):
+        loss = FlowMatching(coupling=optimal)(flow, x, noise=noise, key=KEY).loss
+        times = uniform_times(jr.split(KEY, 3)[1], len(x))
+        points = (1 - times[:, None]) * x + times[:, None] * noise
+        one = lambda t, z: flow.vector_field(t, z[None], None)[0]
+        return loss, jnp.mean((jax.vmap(one)(times, points) - noise + x) ** 2)
+
+    loss, expected = losses(x, noise)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)

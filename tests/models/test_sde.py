@@ -52,20 +52,17 @@ def test_gradients_with_penalties():
 
 def test_energy_score_is_that_of_all_pairs_and_proper():
     random = np.random.default_rng(0)
-    draws, observed = random.normal(size=(5, 3, 2)), random.normal(size=(3, 2))
+    draws, observed = random.normal(size=(5, 3, 2)), random.normal(size=(4, 3, 2))
     distance = lambda a, b: np.sqrt(np.mean((a - b) ** 2))
     pairs = [distance(a, b) for i, a in enumerate(draws) for j, b in enumerate(draws) if i != j]
-    expected = np.mean([distance(a, observed) for a in draws]) - np.mean(pairs) / 2
-    np.testing.assert_allclose(
-        energy_score(jnp.asarray(draws), jnp.asarray(observed)), expected, rtol=1e-12
-    )
+    expected = np.mean([distance(a, b) for a in draws for b in observed]) - np.mean(pairs) / 2
+    score = jax.jit(energy_score)
+    np.testing.assert_allclose(score(*map(jnp.asarray, (draws, observed))), expected, rtol=1e-12)
 
     # On a line it is the continuous ranked probability score, least for the true distribution.
-    score = jax.jit(lambda x, y: jnp.mean(jax.vmap(energy_score)(x, y)))
-    y = random.normal(size=(20_000, 1))
-    scores = [
-        score(s * random.normal(size=(20_000, 4, 1)) + m, y)
-        for s, m in ((1.0, 0.0), (0.7, 0.0), (1.4, 0.0), (1.0, 0.4))
-    ]
+    y = random.normal(size=(20_000, 1, 1))
+    score = jax.jit(lambda x: jnp.mean(jax.vmap(energy_score)(x, y)))
+    cases = (1.0, 0.0), (0.7, 0.0), (1.4, 0.0), (1.0, 0.4)
+    scores = [score(s * random.normal(size=(20_000, 4, 1)) + m) for s, m in cases]
     np.testing.assert_allclose(scores[0], 1 / np.sqrt(np.pi), rtol=0.02)
     assert min(scores[1:]) > scores[0] + 0.01

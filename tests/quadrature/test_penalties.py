@@ -356,3 +356,10 @@ def test_backward_takes_python_numbers_as_args():
 def test_backward_refuses_implicit_solvers():
     with pytest.raises(ValueError, match="Backward"):
         ref.solve(tn.KineticEnergy(), tn.Backward(), solver=dfx.Kvaerno3(), tol=1e-5)
+
+
+def test_a_norm_of_augmented_states_refuses_plain_ones():
+    # BUG, fixed: of a plain state of two elements it saw the first.
+    for state in (jnp.array([3.0, 100.0]), jnp.ones(3)):
+        with pytest.raises(TypeError, match=r"`tn.diffeqsolve` needs no special norm"):
+            tn.StateNorm()(state)

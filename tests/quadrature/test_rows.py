@@ -140,3 +140,21 @@ def test_arguments_per_row_that_are_not_marked_are_refused():
     with pytest.raises(TypeError) as error:
         kinetic(CONDITION, field=lambda t, y, args: jnp.concatenate([y, args], axis=1)[:, :2])
     assert "`tn.PerRow`" in "".join(error.value.__notes__)
+
+
+def test_as_many_rows_as_adams_has_past_points():
+    # BUG, fixed: the times of these points, which all rows share, were taken for rows.
+    solver = tn.solvers.Adams(max_order=5)
+    solve = lambda num: tn.diffeqsolve(
+        dfx.ODETerm(lambda t, y, args: -y),
+        solver,
+        0.0,
+        1.0,
+        None,
+        jnp.ones(num),
+        stepsize_controller=dfx.PIDController(1e-3, 1e-3),
+        regularizer=tn.TotalDerivative(2),
+        quadrature=tn.Sampled(batch_axis=0, points=2),
+        key=jax.random.key(0),
+    ).stats["penalty"]
+    close(solve(5), 0.43, 0.5, 0.0)

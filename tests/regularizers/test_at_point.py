@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import taynode as tn
+from taynode.taylor.solution import check_vector_field
 from tests.quadrature.reference import close
 
 
@@ -56,3 +57,8 @@ def test_batches_and_gradients_of_flow_matching():
 def test_penalties_on_steps_need_a_solve():
     with pytest.raises(ValueError, match="needs a solve"):
         tn.penalty_at(tn.ErrorEstimate(), field, 0.0, jnp.ones(3), 1.3)
+
+
+def test_a_term_in_place_of_a_vector_field_is_refused():
+    with pytest.raises(TypeError, match=r"`vector_field` must be a function .* `term.vf`"):
+        check_vector_field(dfx.ODETerm(lambda t, y, args: -y))

@@ -55,3 +55,13 @@ def test_the_unit_of_the_state_does_not_matter():
         tn.Curvature().rate(f, 0.4, x, 1.3, None)[1] for f, x in ((field, y), (scaled, 1e3 * y))
     ]
     close(*rates, 1e-12)
+
+
+def test_a_straight_path_is_free_also_where_it_starts_from_rest():
+    # BUG, fixed: the speed was zero but the acceleration was not, and their ratio was 1e19.
+    starting = lambda t, y, a: a * t * jnp.array([1.0, 2.0])
+    rate = lambda a, t: tn.penalty_at(tn.Curvature(), starting, t, jnp.zeros(2), a)[1]
+    for t in (0.0, 1e-9, 0.5):
+        value, gradient = jax.value_and_grad(rate)(1.5, t)
+        close(value, 0.0, 1e-12, 1e-12)
+        close(gradient, 0.0, 1e-12, 1e-12)

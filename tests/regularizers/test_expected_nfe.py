@@ -271,3 +271,19 @@ def test_solvers_without_such_an_estimate_are_refused(solver, message):
 def test_negative_tolerances_are_refused():
     with pytest.raises(ValueError, match="`atol` must not be negative, got -1"):
         tn.ExpectedNFE(dfx.Dopri5(), 1e-5, -1)
+
+
+def test_a_solve_of_length_zero_needs_what_a_solve_needs_at_least():
+    # BUG, fixed: a step per interval was infinite, and zero times it NaN.
+    nothing = tn.diffeqsolve(
+        dfx.ODETerm(lambda t, y, args: -y),
+        dfx.Dopri5(),
+        1.0,
+        1.0,
+        None,
+        jnp.ones(2),
+        stepsize_controller=dfx.PIDController(1e-5, 1e-5),
+        regularizer=tn.ExpectedNFE(dfx.Dopri5(), 1e-5, 1e-5),
+        key=jax.random.key(0),
+    )
+    assert nothing.stats["penalty"] == 2 + 6 * 1.5

@@ -112,3 +112,21 @@ def test_rows_have_trial_steps_of_their_own():
         regularizer=tn.ErrorEstimate(), quadrature=tn.Sampled(batch_axis=0), key=jr.key(0),
     )  # fmt: skip
     assert found.stats["penalty"] > 0
+
+
+def test_trial_steps_end_with_the_solve():
+    # BUG, fixed: the vector field was evaluated where it need not be defined, and was NaN there.
+    until_one = lambda t, y, args: -y * jnp.sqrt(1 - t)
+    solve = lambda key: tn.diffeqsolve(
+        dfx.ODETerm(until_one),
+        dfx.Dopri5(),
+        0.0,
+        1.0,
+        None,
+        jnp.ones(2),
+        stepsize_controller=dfx.PIDController(1e-2, 1e-2),
+        regularizer=[tn.ErrorEstimate(), tn.Stiffness()],
+        key=key,
+    ).stats["penalty"]
+    penalties = jax.vmap(solve)(jax.random.split(jax.random.key(0), 8))
+    assert all(jnp.all(jnp.isfinite(x)) for x in penalties)

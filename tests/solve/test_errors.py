@@ -5,6 +5,7 @@ import warnings
 
 import diffrax as dfx
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import optimistix as optx
 import pytest
@@ -54,8 +55,8 @@ def test_points_must_be_a_positive_integer(points):
         (1.0, r"`regularizer` must be.*got 1\.0"),
         (3, r"`regularizer` must be.*got 3"),
         ([SPEED, tn.KineticEnergy], r"`regularizer` must be.*KineticEnergy\(\.\.\.\)"),
-        ([], "`regularizer` is an empty pytree; pass `None`"),
-        ({"a": None}, "`regularizer` is an empty pytree; pass `None`"),
+        ([], "`regularizer` is an empty pytree, without"),
+        ({"a": None}, "`regularizer` is an empty pytree, without"),
     ],
 )
 def test_regularizer_that_is_none(regularizer, message):
@@ -232,3 +233,26 @@ def test_absolute_tolerance_alone_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         solve(stepsize_controller=dfx.PIDController(rtol=0.0, atol=1e-3))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"solver": "dopri5"},
+        {"stepsize_controller": None},
+        {"saveat": jnp.linspace(0.0, 1.0, 3)},
+        {"saveat": dfx.SaveAt},
+        {"event": lambda t, y, args, **others: t},
+        {"adjoint": "direct"},
+        {"key": 0},
+        {"key": jax.random.split(jax.random.key(0), 3)},
+        {"quadrature": tn.Augmented},
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_named(given):
+    # BUG, fixed: the errors were those of the internals that met them first.
+    arguments = dict(terms=dfx.ODETerm(lambda t, y, args: -y), solver=dfx.Dopri5(), t0=0, t1=1)
+    arguments |= dict(dt0=0.1, y0=jnp.ones(2)) | given
+    with pytest.raises((TypeError, ValueError), match=f"`{next(iter(given))}`"):
+        tn.diffeqsolve(**arguments)

@@ -237,3 +237,29 @@ def test_the_status_before_the_first_weight_does_not_call_the_budget_kept():
     weight = Budget(nfe=10)
     state = weight.init()._replace(nfe=jnp.array(40.0))
     assert weight.status(state).name == "approaching"
+
+
+def test_losses_of_samples_count_by_their_mean_and_unknown_evaluations_are_left_out():
+    # BUG, fixed: a loss with an axis raised an error of `lax.cond`.
+    weight = Budget(nfe=10)
+    state = weight.init()
+    for _ in range(12):
+        state = weight.update(
+            state, nfe=jnp.array([30.0, jnp.nan, 10.0]), loss=jnp.ones(3), penalty=1.0
+        )
+    assert state.nfe == 20
+    assert weight(state) > 0
+
+
+def test_a_penalty_of_several_parts_is_refused():
+    weight = Budget(nfe=10)
+    with pytest.raises(TypeError, match=r"`penalty` must be a number .* the sum"):
+        weight.update(weight.init(), nfe=20, loss=1.0, penalty={"a": 1.0})
+
+
+def test_the_status_needs_the_values_of_one_state():
+    weight = Budget(nfe=10)
+    with pytest.raises(ValueError, match=r"outside of `jax.jit`"):
+        jax.jit(lambda state: str(weight.status(state)))(weight.init())
+    with pytest.raises(ValueError, match="a batch of states"):
+        weight.status(jax.vmap(lambda _: weight.init())(jnp.arange(2)))

@@ -5,7 +5,7 @@ import numpy as np
 import optax
 import pytest
 
-from taynode.weights import as_weight, Constant, LossBudget, Scheduled
+from taynode.weights import as_weight, Budget, Constant, LossBudget, Scheduled
 
 from .plants import NEED, Plant, train
 
@@ -67,3 +67,19 @@ def test_a_reference_of_zero_needs_an_absolute_tolerance():
     with pytest.raises(ValueError, match="pass `atol`"):
         LossBudget(0.0)
     assert LossBudget(0.0, atol=0.1).init() is not None
+
+
+@pytest.mark.parametrize("given", [{"reference": float("nan")}, {"rtol": float("nan")}])
+def test_what_cannot_be_compared_with_a_loss_is_refused(given):
+    with pytest.raises(ValueError, match=f"`{next(iter(given))}` must be a finite number"):
+        LossBudget(**{"reference": 1.0, **given})
+
+
+def test_what_is_no_weight_is_refused():
+    with pytest.raises(TypeError, match=r"Did you mean `Budget\(...\)`"):
+        as_weight(Budget)
+    with pytest.raises(TypeError, match="`weight` must be a number"):
+        as_weight("0.1")
+    for number in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="at least 0"):
+            as_weight(number)

@@ -56,6 +56,7 @@ _add(
     app,
     {
         "train:train": "Train a model, and record the run in a directory.",
+        "launch:launch": "Train in several processes, on one machine or many.",
         "evaluate:evaluate": "Evaluate a trained model under any solver and tolerance.",
         "compare:compare": "Compare runs in a table and on a page.",
         "report:report": "Write an HTML page about runs, which opens offline.",

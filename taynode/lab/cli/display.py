@@ -12,8 +12,10 @@ from ..config import TrainConfig
 from ..files import Json
 from ..report.record import record_samples
 from ..tasks.base import AbstractTask
+from ..training import processes
 from ..training.devices import make_cpu_devices
 from ..training.loop import Progress, train
+from .errors import explain
 
 
 class Display:
@@ -72,8 +74,10 @@ def run(
     if settings.needs_x64:
         jax.config.update("jax_enable_x64", True)
     if devices is not None:
-        make_cpu_devices(devices)
-    with Display(str(directory), enabled=not quiet and sys.stderr.isatty()) as display:
+        make_cpu_devices(max(1, devices // processes.number()))
+    processes.join()
+    shows = not quiet and sys.stderr.isatty() and processes.is_first()
+    with processes.one_of_several(explain), Display(str(directory), enabled=shows) as display:
         done = train(
             settings,
             task,
@@ -83,6 +87,9 @@ def run(
             on_progress=display.show,
             on_finish=record_samples,
         )
+    if not processes.is_first():
+        # The first one still writes.
+        return {}
     row = done.rows()[-1]
     if not quiet:
         print(_summary(directory, row))

@@ -10,6 +10,7 @@ CODES = {
     "UnknownNameError": USAGE,
     "DataError": FAILED,
     "CheckpointError": FAILED,
+    "LaunchError": FAILED,
     "TrainingFailed": FAILED,
     "ReportError": FAILED,
     "StudyFailed": FAILED,

@@ -105,5 +105,5 @@ def train(
     from .display import run
 
     row = run(settings, the_task, directory, resume=resume, devices=devices, quiet=json_output)
-    if json_output:
+    if json_output and row:
         print(json.dumps(row))

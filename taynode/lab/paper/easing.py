@@ -14,7 +14,7 @@ from .arms import is_usable
 from .budgets import BASES, Basis, SHARES
 from .statistics import percent_fewer, spread
 from .study import Claim, judged, Numbers
-from .table_rows import column, row_ratios
+from .table_rows import column, FAILED, row_of_measured, row_ratios
 from .tables import AbstractTable, COLUMNS
 from .verdicts import ratio
 
@@ -22,7 +22,6 @@ from .verdicts import ratio
 REGULARIZER = "r3"
 GIVEN, TRAINED_ON = "unregularized", "trained on"
 EASED, SCRATCH = "eased to {:g}", "from scratch to {:g}"
-FAILED = "failed"
 # Up to so many times the loss of the control count as no more loss.
 MOST_LOSS = 1.01
 FOR_SHARE = {0.75: "three quarters", 0.5: "half"}
@@ -80,7 +79,7 @@ class Easing(AbstractTable):
         given = [x for x in results if x["measured"] and is_usable(x)]
         for name in (TRAINED_ON, *map(EASED.format, SHARES)):
             found = {x["config"]["seed"]: x["measured"][name] for x in given}
-            numbers["rows"].append(_row_of_measured(name, self.basis.steps, found))
+            numbers["rows"].append(row_of_measured(name, self.basis.steps, found))
         return numbers
 
     def claims(self, numbers: Numbers) -> list[Claim]:
@@ -112,28 +111,6 @@ class Easing(AbstractTable):
             rule=f"at most {MOST_LOSS:g} times the loss of training on",
             is_ours=True,
         )
-
-
-def _row_of_measured(name: str, steps: int | None, found: dict[int, Json]) -> Numbers:
-    """The row of models that were made of runs, by seed."""
-    done = {seed: values for seed, values in found.items() if FAILED not in values}
-    failed = {seed: values[FAILED] for seed, values in found.items() if FAILED in values}
-    nothing = [0.0] * len(done)
-    return {
-        "model": name,
-        "steps": steps,
-        "failed": len(failed),
-        "failed_seeds": list(failed),
-        "seeds": list(done),
-        "seconds": nothing,
-        "loss": [values["test_loss"] for values in done.values()],
-        "NFE": [values["test_nfe"] for values in done.values()],
-        "unsolved": nothing,
-        "messages": list(failed.values()),
-        "busy": [True] * len(done),
-        "machines": [""] * len(done),
-        "remarks": [[] for _ in done],
-    }
 
 
 def _measure(directory: Path, share: float | None) -> Json:

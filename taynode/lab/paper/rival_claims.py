@@ -1,7 +1,7 @@
 """Claims on methods at equal evaluations."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,11 @@ GIVEN, OURS = "unregularized", "R_3"
 BEYOND = 0.1
 # Errors may grow by this factor before a solver counts as fooled.
 FOOLED = 2.0
+
+
+def end_of(rows: Iterable[str]) -> str:
+    """The row that stands for a method: that of the second budget, or of the last setting."""
+    return list(rows)[: len(SHARES)][-1]
 
 
 class Compared(NamedTuple):
@@ -43,14 +48,20 @@ class Compared(NamedTuple):
         return [GIVEN, *self.rows[method]]
 
     def end(self, method: str) -> str:
-        """The row that stands for a method: that of the second budget, or of the last setting."""
-        return self.rows[method][: len(SHARES)][-1]
+        """The row that stands for a method: as `end_of`, of the rows that have runs."""
+        rows = self.rows[method]
+        return end_of([row for row in rows if self.column(row, "NFE")] or rows)
 
     def ratios(self, name: str, row: str) -> list[float]:
         """A column of a row over that of unregularized models, seed by seed, where it is known."""
         above, below = (self.column(x, name) for x in (row, GIVEN))
         both = [(above[seed], below[seed]) for seed in above if seed in below]
         return [a / b for a, b in both if math.isfinite(a) and math.isfinite(b) and b > 0]
+
+    def paid(self, method: str, share: float) -> list[float]:
+        """The loss of each seed over that without regularizer, at a share of the evaluations."""
+        given = self.column(GIVEN, "loss")
+        return [loss - given[seed] for seed, loss in self.losses_at(method, share).items()]
 
     def losses_at(self, method: str, share: float) -> dict[int, float]:
         """The loss of each seed at a share of the evaluations, interpolated on its front."""
@@ -67,14 +78,20 @@ class Compared(NamedTuple):
 
 
 def _at(x: float, points: Sequence[tuple[float, float]]) -> float | None:
-    """The height of a broken line, continued a little at its left end; `None` if too far out."""
+    """The height of a broken line at x; `None` if x is too far out.
+
+    The line is continued at its left end by a tenth, and never by more than its first piece is
+    long: noise would tilt it.
+    """
+    if len(points) < 2:
+        return None
     xs, ys = (np.array(values) for values in zip(*points, strict=True))
-    if len(points) < 2 or not (1 - BEYOND) * xs[0] <= x <= xs[-1]:
+    first = xs[1] - xs[0]
+    if not xs[0] - min(BEYOND * xs[0], first) <= x <= xs[-1]:
         return None
     if x >= xs[0]:
         return float(np.interp(x, xs, ys))
-    slope = (ys[1] - ys[0]) / max(xs[1] - xs[0], 1e-9)
-    return float(ys[0] + slope * (x - xs[0]))
+    return float(ys[0] + (ys[1] - ys[0]) / first * (x - xs[0]))
 
 
 def compared_claims(found: Compared) -> list[Claim]:

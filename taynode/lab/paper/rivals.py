@@ -23,7 +23,7 @@ from .rival_claims import (
     solving_claim,
 )
 from .solving import SOLVING, UNTRAINED
-from .statistics import mean
+from .statistics import mean, mean_interval
 from .study import Claim, Numbers
 from .tables import AbstractTable, COLUMNS
 
@@ -180,29 +180,58 @@ class Rivals(AbstractTable):
         }
 
     def chart(self, numbers: Numbers) -> Chart:
-        """The loss over the evaluations, a line for each method, as means over seeds."""
-        found, marks = self._compared(numbers), []
-        for i, name in enumerate(self.methods):
-            joined = name in PENALTIES
-            points = sorted(
-                (mean(found.column(row, "NFE").values()), mean(found.column(row, "loss").values()))
-                for row in (found.front(name) if joined else found.rows[name])
-                if found.column(row, "NFE")
-            )
-            if len(points) > joined:
-                marks.append(Line(*zip(*points, strict=True), name, i, joined=joined))
-        x, y = "evaluations per test sample", f"test loss, {numbers['unit']}"
-        return Chart([Panel(marks, x=x, y=y)], height=5.0)
+        """The methods from top to bottom, beside unregularized models.
+
+        The loss that is paid at equal evaluations, with the interval over seeds; and for the row
+        that stands for a method, its evaluations and true errors of each seed.
+        """
+        found = self.compared(numbers)
+        names, ends = list(found.rows), [found.end(name) for name in found.rows]
+        panels = []
+        for share in SHARES:
+            paid = [found.paid(name, share) for name in names]
+            if any(paid):
+                marks = [_interval(values, i) for i, values in enumerate(paid) if values]
+                x = f"loss over unregularized,\nat {share:g} of the evaluations"
+                panels.append(Panel([_guide(0.0, len(names)), *marks], x=x, rows=names))
+        for column, x in (("NFE", "evaluations"), ("true error", "true error")):
+            ratios = [found.ratios(column, row) for row in ends]
+            if any(ratios):
+                marks = [
+                    Line(values, [i] * len(values), color=_color(names[i]), joined=False)
+                    for i, values in enumerate(ratios)
+                    if values
+                ]
+                title = f"{x},\ntimes unregularized"
+                panels.append(Panel([_guide(1.0, len(names)), *marks], x=title, rows=names))
+        return Chart(panels, share_y=True, height=1.2 + 0.28 * len(names))
 
     def claims(self, numbers: Numbers) -> list[Claim]:
         """Each method at equal evaluations, what fools the solver, and what the cheapest leaves."""
-        found = self._compared(numbers)
+        found = self.compared(numbers)
         claims = [*compared_claims(found), *fooled_claims(found), solving_claim(found)]
         return [*claims, published_claim(found)] if self.basis.name == SLOW else claims
 
-    def _compared(self, numbers: Numbers) -> Compared:
+    def compared(self, numbers: Numbers) -> Compared:
+        """The numbers by method."""
         rows = {name: tuple(rows) for name, rows in self.methods.items()}
         return Compared(numbers, self.basis.steps, self.basis.need, rows)
+
+
+def _color(method: str) -> int:
+    """One color for methods with a budget, and one for the others."""
+    return 1 if method in PENALTIES else 2
+
+
+def _guide(x: float, num_rows: int) -> Line:
+    return Line([x, x], [-0.5, num_rows - 0.5], color=-1, dots=False)
+
+
+def _interval(values: Sequence[float], row: int) -> Line:
+    """The mean, with the interval over seeds."""
+    found = mean_interval(values)
+    half = [] if found is None else [(found[1] - found[0]) / 2]
+    return Line([mean(values)], [row], color=1, joined=False, x_error=half)
 
 
 STUDIES = {

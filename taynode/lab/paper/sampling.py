@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -9,7 +10,11 @@ from jaxtyping import Float
 from ..files import Json
 
 
-SAMPLING = "sampling"
+if TYPE_CHECKING:
+    from ...models import ContinuousFlow
+    from ..training.loading import LoadedRun
+
+SAMPLING, ENDS = "sampling", "ends of paths"
 NUM_SAMPLES = 2000
 STEPS = (2, 4, 8, 16)
 SOLVERS = ("euler", "midpoint")
@@ -45,12 +50,18 @@ def sampling_of(directory: Path) -> Json:
     There are as many samples as test data, at most `NUM_SAMPLES`: `adaptive` with the solver and
     tolerance of evaluations, solved jointly, and `euler` and `midpoint` by the number of steps.
     """
-    import jax.random as jr
-
-    from ..training.build import make_solve
     from ..training.loading import load
 
     run = load(directory)
+    return quality_of(run, run.model)
+
+
+def quality_of(run: "LoadedRun", model: "ContinuousFlow") -> Json:
+    """The same for another model of a run's task."""
+    import jax.random as jr
+
+    from ..training.build import make_solve
+
     data = np.asarray(run.data.test[:NUM_SAMPLES], np.float64)
     flat = lambda samples: np.asarray(samples, np.float64).reshape(len(data), -1)
 
@@ -63,7 +74,7 @@ def sampling_of(directory: Path) -> Json:
 
     config = run.config.evaluation
     # All samples begin at the same noise.
-    draw = lambda solve: run.model.sample(jr.key(run.config.seed), len(data), solve)
+    draw = lambda solve: model.sample(jr.key(run.config.seed), len(data), solve)
     samples, solution = draw(make_solve(config))
     found = {"adaptive": {**measured(samples), "joint_nfe": int(solution.stats["nfe"])}}
     for name in SOLVERS:
@@ -71,3 +82,23 @@ def sampling_of(directory: Path) -> Json:
             samples, _ = draw(make_solve(dataclasses.replace(config, solver=name, steps=steps)))
             found[f"{name} {steps}"] = measured(samples)
     return found
+
+
+def end_quality_of(directory: Path) -> Json:
+    """The energy distance of states of an SDE at time 1 from test data, drawn as in evaluations."""
+    import equinox as eqx
+    import jax.numpy as jnp
+    import jax.random as jr
+
+    from ..training.build import make_solve
+    from ..training.loading import load
+
+    run = load(directory)
+    data = np.asarray(run.data.test[:NUM_SAMPLES], np.float64)
+    solve = make_solve(run.config.evaluation)
+    start_key, path_key = jr.split(jr.key(run.config.seed))
+    start = jr.normal(start_key, data.shape, run.data.test.dtype)
+    end = jnp.ones(1, start.dtype)
+    draws, solution = eqx.filter_jit(run.model)(start, end, solve, path_key=path_key)
+    points = np.asarray(draws[:, -1], np.float64)
+    return {"energy": energy_distance(points, data), "joint_nfe": int(solution.stats["nfe"])}

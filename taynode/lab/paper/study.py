@@ -123,7 +123,7 @@ FAMILIES = {
     "easing": Family("taynode.lab.paper.easing:STUDIES", BUDGETED),
     "flow-matching": Family(
         "taynode.lab.paper.flow_matching:STUDIES",
-        ("two-moons", "pinwheel", "checkerboard", "gaussians", "rings", "digits"),
+        ("two-moons", "pinwheel", "checkerboard", "gaussians", "rings", "digits", "mnist"),
     ),
     "rivals": Family(
         "taynode.lab.paper.rivals:STUDIES",

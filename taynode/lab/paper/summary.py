@@ -26,7 +26,7 @@ def write_summary(root: Path) -> Path:
         by_chance([claim for _, claim in claims]),
         _counts([claim for _, claim in claims]),
         _all_runs(root),
-        _markdown(COLUMNS, rows),
+        markdown(COLUMNS, rows),
         *(_section(record) for record in studies),
     ]
     file = root / "README.md"
@@ -60,7 +60,7 @@ def _section(record: Record) -> str:
         parts.append(f"{'; '.join(remarks)}.")
     if record["table"]:
         rows = [list(row.values()) for row in record["table"]]
-        parts.append(_markdown(list(record["table"][0]), rows))
+        parts.append(markdown(list(record["table"][0]), rows))
     return "\n\n".join([*parts, f"```sh\n{command_of(record)}\n```"])
 
 
@@ -69,7 +69,8 @@ def _cells(claim: Record) -> list[str]:
     return [*cells, claim.get("rule", ""), claim.get("interval", ""), SIGNS[claim["verdict"]]]
 
 
-def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     safe = lambda row: " | ".join(str(cell).replace("|", "\\|") for cell in row)
     lines = [safe(columns), " | ".join("---" for _ in columns), *map(safe, rows)]
     return "\n".join(f"| {line} |" for line in lines)

@@ -3,11 +3,16 @@
 from collections import Counter
 from collections.abc import Mapping, Set
 
+from ..files import Json
 from ..sweep.results import Result
 from .arms import is_usable, num_unsolved
 from .notes import note_on
 from .r2_sweep import TIGHT
 from .study import Numbers
+
+
+# The key of a message where a measurement has no numbers.
+FAILED = "failed"
 
 
 def row_of(results: list[Result], columns: Mapping[str, str], further: list[str]) -> Numbers:
@@ -37,6 +42,28 @@ def row_of(results: list[Result], columns: Mapping[str, str], further: list[str]
         "busy": [note.busy for note in notes],
         "machines": [note.machine for note in notes],
         "remarks": [list(note.remarks) for note in notes],
+    }
+
+
+def row_of_measured(name: str, steps: int | None, found: dict[int, Json]) -> Numbers:
+    """The row of models that were made of runs, by seed: the numbers of each, or why it failed."""
+    done = {seed: values for seed, values in found.items() if FAILED not in values}
+    failed = {seed: values[FAILED] for seed, values in found.items() if FAILED in values}
+    nothing = [0.0] * len(done)
+    return {
+        "model": name,
+        "steps": steps,
+        "failed": len(failed),
+        "failed_seeds": list(failed),
+        "seeds": list(done),
+        "seconds": nothing,
+        "loss": [values["test_loss"] for values in done.values()],
+        "NFE": [values["test_nfe"] for values in done.values()],
+        "unsolved": nothing,
+        "messages": list(failed.values()),
+        "busy": [True] * len(done),
+        "machines": [""] * len(done),
+        "remarks": [[] for _ in done],
     }
 
 

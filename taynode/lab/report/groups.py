@@ -19,6 +19,10 @@ NAMES = {
     "rnode": "RNODE",
     "directional": "directional derivative",
     "nfe": "expected evaluations",
+    "error": "error estimate",
+    "polynomial": "distance from a line",
+    "decay": "weight decay",
+    "spectral": "spectral norms",
 }
 
 

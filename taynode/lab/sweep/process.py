@@ -133,7 +133,7 @@ def environment(job: Job, root: Path, launch: Launch) -> dict[str, str]:
         **threads,
         "XLA_FLAGS": " ".join(flags).strip(),
         "JAX_COMPILATION_CACHE_DIR": str((root / COMPILED).resolve()),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         # Programs with callbacks, which raise errors, cannot be cached. The loop checks for NaNs.
         "EQX_ON_ERROR": "nan",
     }

@@ -22,11 +22,16 @@ def marked(root: Path) -> Iterator[Path]:
         mark.unlink(missing_ok=True)
 
 
+def is_listed(path: Path) -> bool:
+    """Whether this machine sees a file."""
+    # Network file systems tell others about a new file only when they list its directory.
+    return path.parent.is_dir() and path.name in {each.name for each in path.parent.iterdir()}
+
+
 def why_not_shared(mark: str) -> str:
     """Why this machine cannot use the directory of a mark; empty if it can."""
     path = Path(mark)
-    # Network file systems tell others about a new file only when they list its directory.
-    if path.parent.is_dir() and path.name in {each.name for each in path.parent.iterdir()}:
+    if is_listed(path):
         return ""
     return (
         f"{socket.gethostname()} does not share {path.parent} with the machine that runs this "

@@ -12,6 +12,7 @@ from .executor import AbstractPool, Usage
 from .executors import optional
 from .plan import Job, job_from_dict
 from .process import Launch, launch_from_here, ONE_CORE, Outcome, Resources, run_process, WORKER
+from .shared import is_listed
 
 
 FOLDER = ".submitit"
@@ -19,6 +20,8 @@ FOLDER = ".submitit"
 MINUTES, NUM_CONTINUATIONS = 60.0, 24
 CAPACITY = 100
 SECONDS_BETWEEN_LOOKS = 1.0
+# The states of jobs that were not ended by their node or from outside.
+ENDED = "FAILED", "COMPLETED"
 
 
 class SlurmExecutor(AbstractPool[Any]):
@@ -107,17 +110,23 @@ class SlurmExecutor(AbstractPool[Any]):
             trace = str(error).rpartition("\n---")[0].splitlines()
             return Outcome(trace[-1] if trace else str(error))
         except errors.UncompletedJobError:
-            log = handle.paths.stderr
-            return Outcome(
-                f"Its node died (state {handle.state}), or does not share {log.parent} with the "
-                "machine that runs this command.",
-                is_lost=True,
-            )
+            if handle.state.startswith(ENDED) and not is_listed(handle.paths.stderr):
+                raise ConfigError(
+                    f"`out`: a run has ended on node {_node(handle)} and has left no log in "
+                    f"{handle.paths.stderr.parent}, so the node does not share this directory "
+                    "with the machine that runs this command: choose a directory on a file system "
+                    "that all nodes share."
+                ) from None
+            return Outcome(f"Its node died (state {handle.state}).", is_lost=True)
 
     def cancel(self) -> None:
         """End the running jobs."""
         for job in self.running:
             job.cancel(check=False)
+
+
+def _node(handle: Any) -> str:
+    return handle.get_info(mode="cache").get("NodeList") or "(unknown)"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,6 @@ A program with measurements of its own calls `main` with a function for each of 
 
 import argparse
 import json
-import os
 import sys
 import threading
 import traceback
@@ -17,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..files import exclusive, write_json
+from ..launch import end_with_input
 from ..tasks.names import find_task, import_task
 from .directory import LOCK, read_result, RESULT
 from .plan import job_from_dict, Measurements
@@ -42,7 +42,7 @@ def main(words: Sequence[str], measurements: Measurements | None = None) -> int:
     parser.add_argument(TASK, action="append", default=[])
     given = parser.parse_args(words)
     if given.attached:
-        threading.Thread(target=_end_with_input, daemon=True).start()
+        threading.Thread(target=end_with_input, daemon=True).start()
     try:
         job = job_from_dict(json.loads(given.job.read_text()))
         name = job.config.task
@@ -60,14 +60,6 @@ def main(words: Sequence[str], measurements: Measurements | None = None) -> int:
         sys.stderr.write(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}\n")
         return 1
     return 0
-
-
-def _end_with_input() -> None:
-    # Not `sys.stdin`, whose lock would block the end of the process.
-    while os.read(0, 1):
-        pass
-    # At once, because a run can continue from its checkpoints.
-    os._exit(1)
 
 
 if __name__ == "__main__":

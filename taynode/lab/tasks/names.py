@@ -24,13 +24,16 @@ TASKS = {
     "flow-matching-gaussians": "taynode.lab.tasks.flow_matching:MatchedGaussians",
     "flow-matching-rings": "taynode.lab.tasks.flow_matching:MatchedRings",
     "flow-matching-digits": "taynode.lab.tasks.flow_matching:MatchedDigits",
+    "flow-matching-mnist": "taynode.lab.tasks.flow_matching:MatchedMnist",
     "miniboone": "taynode.lab.tasks.miniboone:Miniboone",
     "oscillators": "taynode.lab.tasks.oscillators:Oscillators",
     "spirals": "taynode.lab.tasks.spirals:Spirals",
-    "sde": "taynode.lab.tasks.sde:RotatingSDE",
+    "sde": "taynode.lab.tasks.sde:SampledSDE",
+    "sde-rotation": "taynode.lab.tasks.sde:RotatingSDE",
     "physionet": "taynode.lab.tasks.physionet:Physionet",
     "physionet-ode-rnn": "taynode.lab.tasks.physionet:PhysionetMoving",
     "physionet-mortality": "taynode.lab.tasks.mortality:Mortality",
+    "physionet-cde": "taynode.lab.tasks.mortality_cde:MortalityCDE",
     "mnist-flow": "taynode.lab.tasks.mnist_flow:MnistFlow",
 }
 

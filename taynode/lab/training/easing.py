@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -18,9 +19,10 @@ from ...easing.data import BatchFn, Keys
 from ...easing.plan import Phase
 from ...easing.run import Run
 from ...easing.training import controlled, LossFn, TrainState
+from ...models import generated_pairs
 from ...registry import REGULARIZERS
 from ..config import allowed_loss, AllowedLoss, ConfigError, positive, RegularizerConfig
-from ..tasks.base import Samples
+from ..tasks.base import Samples, Unsolved
 from .batch import outcome_of_batch
 from .build import make_cast, make_optimizer, make_quadrature, make_regularizer, make_solve
 from .failures import TrainingFailed
@@ -32,6 +34,8 @@ from .running import data_order
 VALID_BATCH = 100
 # More evaluations than any model needs.
 UNLIMITED = 1e9
+# What a step of training costs for each sample: an evaluation, and twice as much for its gradient.
+EVALUATIONS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +143,40 @@ def train_on(run: LoadedRun, config: EaseConfig) -> Point:
 
     The optimizer begins anew, and its learning rate decays, as in a refit.
     """
-    given, steps = _Given.of(run, config), config.steps_for(run)
+    return _trained(run, _Given.of(run, config), config, config.steps_for(run))
+
+
+def reflow(run: LoadedRun, config: EaseConfig) -> Point:
+    """A flow that is trained on the straight lines between its own samples and their noise.
+
+    There is one pair for each training sample, drawn with the solver of evaluations. Steps are
+    fewer by what the pairs cost, at `EVALUATIONS` for each sample of a step, so that all takes as
+    much as further steps of training.
+    """
+    given, settings = _Given.of(run, config), run.config
+    number, size = _num_samples(run.data.train), settings.batch_size
+    solve, matching = make_solve(settings.evaluation), run.task.matching
+    draw = eqx.filter_jit(lambda key: generated_pairs(run.model, size, solve, key=key))
+    keys = jr.split(jr.fold_in(jr.key(config.seed), 1), -(-number // size))
+    drawn = [draw(key) for key in keys]
+    x, noise = (
+        jnp.concatenate(parts)[:number] for parts in zip(*(pair[:2] for pair in drawn), strict=True)
+    )
+    cost = sum(int(solution.stats["nfe"]) for *_, solution in drawn) * size
+    steps = max(1, config.steps_for(run) - round(cost / (EVALUATIONS * size)))
+
+    def loss_fn(model, batch, key):
+        x, noise = batch
+        loss, _ = matching(model, x, noise=noise, key=key)
+        # Nothing is penalized.
+        stats = {"nfe": jnp.ones((), loss.dtype), "penalty": jnp.zeros((), loss.dtype)}
+        return loss, Unsolved(stats)
+
+    batches = _batches(run, config.seed, (x, noise))
+    return _trained(run, given._replace(loss_fn=loss_fn, batches=batches), config, steps)
+
+
+def _trained(run: LoadedRun, given: "_Given", config: EaseConfig, steps: int) -> Point:
     training = Run(*given, Keys(jr.key(config.seed)), steps, None)
     state = TrainState.start(run.model, given.optimizer, controlled(0.0))
     phase = Phase("refitted", 0, 0, steps, weight=0.0, nfe=UNLIMITED)
@@ -209,9 +246,13 @@ def _optimizer(run: LoadedRun) -> optax.GradientTransformation:
     return optimizer
 
 
-def _batches(run: LoadedRun, seed: int):
-    """A function `(step, key) -> batch`. Epochs are counted on from those of the run."""
-    data, size, per_epoch = run.data.train, run.config.batch_size, _steps_per_epoch(run)
+def _batches(run: LoadedRun, seed: int, data: Samples | None = None):
+    """A function `(step, key) -> batch`. Epochs are counted on from those of the run.
+
+    `data` takes the place of the training data, with as many samples.
+    """
+    data = run.data.train if data is None else data
+    size, per_epoch = run.config.batch_size, _steps_per_epoch(run)
     order = functools.lru_cache(1)(lambda epoch: data_order(seed, epoch, _num_samples(data)))
     take = jax.jit(lambda data, indices: jtu.tree_map(lambda x: x[indices], data))
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from ..config import ConfigError, fingerprint, NO_REGULARIZER, to_dict, TrainConfig
 from ..files import Json
+from ..launch import tell
 from ..tasks.base import AbstractTask
-from .checkpoints import CheckpointError, Checkpoints
-from .devices import check_topology, TOPOLOGY
+from .checkpoints import CheckpointError, Checkpoints, Restored
+from .devices import check_topology, everywhere, here, TOPOLOGY
 from .failures import FailureCheck, TrainingFailed
 from .interruption import Interruption
+from .processes import agreed, is_first, of_all, Wanted
 from .records import METRICS, RunDirectory
 from .running import Training
 
@@ -74,13 +76,16 @@ def train(
         `finished`. For example, `taynode.lab.report.record.record_samples`.
     """
     directory = RunDirectory(out)
-    if directory.exists() and not resume:
+    writes = is_first()
+    if writes and directory.exists() and not resume:
         raise ConfigError(
             f"There is a run in {directory.path} already: pass `--resume` to go on with it, or "
             "another `--out`."
         )
     training = Training(config, task, devices)
-    if not directory.exists():
+    if not writes:
+        pass
+    elif not directory.exists():
         directory.create(config, task.data_label, training.data_digest)
     elif directory.environment().get("data_digest") not in (None, training.data_digest):
         raise CheckpointError(
@@ -90,30 +95,47 @@ def train(
     checkpoints = Checkpoints(
         directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )
-    restored = checkpoints.restore(training.saved) if resume else None
+    of_all()  # The others wait for the first one.
+    template = here(training.saved) if training.mesh is not None else training.saved
+    restored = checkpoints.restore(template) if resume else None
+    _check_same(restored, directory)
     if restored is not None:
-        training.saved = restored.state
+        training.saved = everywhere(restored.state, training.mesh)
         for name in KEPT:
             setattr(training, name, restored.info.get(name, getattr(training, name)))
         check_topology(training.topology, restored)
     step = None if restored is None else restored.step
-    directory.truncate(-1 if step is None else step)
-    _check_rows(directory, [s for s in training.evaluate_at if step is not None and s <= step])
-    directory.set_status("running")
-    loop = _Loop(training, directory, checkpoints, on_progress)
+    set_status = directory.set_status if writes else lambda *args, **more: None
+    if writes:
+        directory.truncate(-1 if step is None else step)
+        _check_rows(directory, [s for s in training.evaluate_at if step is not None and s <= step])
+    set_status("running")
+    loop = _Loop(training, directory, checkpoints, on_progress, writes=writes)
     try:
         with Interruption() as interruption:
             loop.run(step, interruption)
     except TrainingFailed as failure:
-        directory.set_status("failed", step=failure.step, message=str(failure))
+        set_status("failed", step=failure.step, message=str(failure))
         raise
     except Interrupted as stop:
-        directory.set_status("stopped", message=str(stop))
+        set_status("stopped", message=str(stop))
         raise
-    if on_finish is not None:
+    tell("finishing", training.num_steps)
+    if on_finish is not None and writes:
         on_finish(training.on_one_device(), directory.path)
-    directory.set_status("finished", step=training.num_steps)
+    set_status("finished", step=training.num_steps)
     return directory
+
+
+def _check_same(restored: Restored | None, directory: RunDirectory) -> None:
+    """Raise an error unless all processes have restored the same checkpoint."""
+    steps = of_all(-1 if restored is None else restored.step)[:, 0].tolist()
+    if len(set(steps)) > 1:
+        found = ", ".join("none" if step < 0 else f"step {step}" for step in steps)
+        raise CheckpointError(
+            f"The processes see different checkpoints in {directory.checkpoints}: {found}. The "
+            "directory of a run must be on a file system that all hosts share."
+        )
 
 
 def _check_rows(directory: RunDirectory, expected: list[int]) -> None:
@@ -135,7 +157,10 @@ class _Loop:
         directory: RunDirectory,
         checkpoints: Checkpoints,
         on_progress: Callable[[Progress], None] | None,
+        *,
+        writes: bool,
     ):
+        self.writes, self.evaluates = writes, False
         self.training, self.directory, self.checkpoints = training, directory, checkpoints
         self.notify = on_progress or (lambda progress: None)
         config = training.config.regularizer
@@ -145,12 +170,13 @@ class _Loop:
         """Train from a step to the end; `None` means that not even step 0 has been evaluated."""
         training = self.training
         total = training.num_steps
+        row = None
         if step is None:
             step = 0
             row = self._evaluate(step)
             self._save(step)
             self.notify(Progress(0, total, row["train_loss"], None, row["train_nfe"], 0.0, row))
-        first_loss = self.directory.rows()[0]["train_loss"]
+        first_loss = (row or self.directory.rows()[0])["train_loss"]
         check = FailureCheck(
             total,
             first_loss,
@@ -162,31 +188,43 @@ class _Loop:
             training.warm_up()
         saved, saved_at, block = step, time.perf_counter(), 1
         while step < total:
-            if interruption.requested:
-                if saved != step:
-                    self._save(step)
+            is_old = time.perf_counter() - saved_at > CHECKPOINT_SECONDS
+            stops, saves, block = agreed(Wanted(interruption.requested, is_old, block))
+            if (stops or saves) and saved != step:
+                self._save(step)
+                saved, saved_at = step, time.perf_counter()
+            if stops:
                 raise Interrupted(f"Stopped at step {step} of {total}; go on with `--resume`.")
             next_evaluation = next(s for s in training.evaluate_at if s > step)
             count = min(block, next_evaluation - step)
             records, seconds = training.advance(step, count)
             check(records, step)
             step += count
+            tell("step", step)
             block = max(1, min(MAX_BLOCK, round(BLOCK_SECONDS * count / seconds)))
             row = self._evaluate(step) if step == next_evaluation else None
-            if row is not None or time.perf_counter() - saved_at > CHECKPOINT_SECONDS:
+            if row is not None:
                 self._save(step)
                 saved, saved_at = step, time.perf_counter()
+                tell("step", step)
             penalty = float(records.penalty.mean()) if self.has_penalty else None
             means = float(records.loss.mean()), penalty, float(records.nfe.mean())
             most = None if training.mesh is None else float(records.nfe_most.mean())
             self.notify(Progress(step, total, *means, seconds / count, row, most))
 
     def _evaluate(self, step: int) -> Json:
+        if not self.evaluates:
+            # The first evaluation of this process compiles, which may take longer than steps may.
+            tell("compiling", step)
+            self.evaluates = True
         row = self.training.row(step)
-        self.directory.append(row)
+        if self.writes:
+            self.directory.append(row)
         return row
 
     def _save(self, step: int) -> None:
+        if not self.writes:
+            return
         info = {name: getattr(self.training, name) for name in KEPT}
         info[TOPOLOGY] = list(self.training.topology)
         self.checkpoints.save(step, self.training.saved, info=info)

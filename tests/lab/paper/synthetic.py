@@ -2,17 +2,25 @@
 
 import dataclasses
 
+from taynode.lab.paper import flow_recipes
 from taynode.lab.paper.easing import EASED, TRAINED_ON
 from taynode.lab.paper.fig1_toy import PATHS as TOY_PATHS
 from taynode.lab.paper.fig8a_calibration import TOLERANCES
 from taynode.lab.paper.fig9_taylor import POLYNOMIALS
 from taynode.lab.paper.mnist_sweep import CALIBRATION
 from taynode.lab.paper.r2_sweep import PATHS
-from taynode.lab.paper.sampling import SAMPLING, SOLVERS, STEPS
+from taynode.lab.paper.sampling import ENDS, SAMPLING, SOLVERS, STEPS
 from taynode.lab.paper.solving import SOLVING
 
 
+SAMPLES = {
+    way: {"energy": 0.01, "wasserstein": 0.05}
+    for way in ["adaptive", *(f"{solver} {n}" for solver in SOLVERS for n in STEPS)]
+}
 MEASURED = {
+    flow_recipes.TRAINED_ON: {"test_loss": 0.5, "test_nfe": 50.0, SAMPLING: SAMPLES},
+    flow_recipes.REFLOW: {"test_loss": 0.5, "test_nfe": 40.0, SAMPLING: SAMPLES},
+    flow_recipes.EASED: {"failed": "Step 3 failed"},
     TRAINED_ON: {"test_loss": 0.5, "test_nfe": 50.0},
     EASED.format(0.75): {"test_loss": 0.5, "test_nfe": 38.0},
     EASED.format(0.5): {"failed": "Step 3 failed"},
@@ -37,10 +45,8 @@ MEASURED = {
         "steps": [[0.3, 1.0], [0.6, 1.0]],
         "bends": 1.2,
     },
-    SAMPLING: {
-        way: {"energy": 0.01, "wasserstein": 0.05}
-        for way in ["adaptive", *(f"{solver} {n}" for solver in SOLVERS for n in STEPS)]
-    },
+    SAMPLING: SAMPLES,
+    ENDS: {"energy": 0.01, "joint_nfe": 60},
     SOLVING: {
         "solvers": {
             name: {"nfe": 40.0, "rejected": 0.1, "error": 0.7}

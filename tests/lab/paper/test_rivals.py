@@ -64,6 +64,8 @@ UNREGULARIZED = {"unregularized": (120.0, 1.0)}
         ({"R_2, budget 0.75": (80.0, 1.1)}, 1.1125),
         # Far beyond it.
         ({"R_2, budget 0.75": (90.0, 1.1)}, None),
+        # Two points that are close together say nothing of what is beyond them.
+        ({"R_2, budget 0.75": (79.0, 1.2), "R_2, budget 0.5": (78.0, 1.1)}, None),
     ],
 )
 def test_losses_at_equal_evaluations_are_interpolated(at, expected):

@@ -1,8 +1,10 @@
 """Executors: any of them gives the same rows, and a run that is lost is not given up."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
+from submitit.core.utils import UncompletedJobError
 
 from taynode.lab.cli import main
 from taynode.lab.cli.execution import Execution
@@ -132,6 +134,30 @@ def test_a_run_that_takes_longer_than_slurm_allows_continues(tmp_path):
     assert (result["state"], error) == ("finished", "")
     file = job(HANGS_ONCE).directory(tmp_path / WORK) / "attempts.txt"
     assert file.read_text() == "xx"
+
+
+class Handle:
+    """A job of SLURM that has ended without a result."""
+
+    def __init__(self, state, log):
+        self.state, self.paths = state, SimpleNamespace(stderr=log)
+
+    def result(self):
+        raise UncompletedJobError
+
+    def get_info(self, mode):
+        return {"NodeList": "node7"}
+
+
+def test_a_directory_that_slurm_nodes_do_not_share_is_said_at_once(tmp_path):
+    executor = SlurmExecutor(cluster="local")
+    log = tmp_path / "1_0_log.err"
+    # A node that dies may leave no log either, so such a run is tried again.
+    assert executor.outcome(Handle("NODE_FAIL", log)).is_lost
+    with pytest.raises(ConfigError, match=r"`out`: a run has ended on node node7 and has left no"):
+        executor.outcome(Handle("FAILED", log))
+    log.touch()
+    assert executor.outcome(Handle("FAILED", log)).is_lost
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ class Exact(eqx.Module):
 
 @pytest.mark.slow
 def test_the_loss_is_least_for_the_law():
-    task = lab.find_task("sde")
+    task = lab.find_task("sde-rotation")
     task.scale = "smoke"
     data = jnp.asarray(task.load().test, float)
     solve = Solve(dfx.ShARK(), num_steps=64)
@@ -56,10 +56,15 @@ def test_the_loss_is_least_for_the_law():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "quadrature"), [("error", "steps"), ("diffusion", "sampled"), ("r2", "sampled")]
+    ("which", "name", "quadrature"),
+    [
+        ("sde-rotation", "error", "steps"),
+        ("sde", "diffusion", "sampled"),
+        ("sde", "r2", "sampled"),
+    ],
 )
-def test_a_run_trains(name, quadrature, tmp_path):
-    task = lab.find_task("sde")
+def test_a_run_trains(which, name, quadrature, tmp_path):
+    task = lab.find_task(which)
     task.scale = "smoke"
     settings = dataclasses.replace(
         task.defaults("smoke"),
@@ -69,4 +74,4 @@ def test_a_run_trains(name, quadrature, tmp_path):
     )
     row = lab.train(settings, task, tmp_path / "run").rows()[-1]
     assert row["test_nfe"] > 9
-    assert np.isfinite([row["test_loss"], row["r2"], row["test_variance"]]).all()
+    assert np.isfinite([row["test_loss"], row["r2"]]).all()

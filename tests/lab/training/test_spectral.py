@@ -1,5 +1,7 @@
 """Limits of spectral norms, and penalties on parameters."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -36,7 +38,7 @@ def test_a_field_without_matrices_is_refused():
 
 
 def test_penalties_on_parameters_are_those_of_numpy_and_so_are_their_gradients():
-    model = NeuralODEClassifier(5, 3, 2, key=jr.key(0))
+    model: Any = NeuralODEClassifier(5, 3, 2, key=jr.key(0))
     matrices = [np.asarray(layer.weight) for layer in model.vector_field.layers]
     norms = [np.linalg.norm(x, 2) for x in matrices]
     value, gradient = eqx.filter_value_and_grad(half_squared_norms)(model)
