@@ -82,6 +82,8 @@ def rendered(path: Path) -> dict[str, str]:
     kept = CACHE / f"{path.stem}-{key(path)}.json"
     if not kept.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
+        for old in CACHE.glob(f"{path.stem}-*"):
+            old.unlink()
         command = [sys.executable, "-m", "website.tutorials", str(path), str(kept)]
         subprocess.run(command, check=True, cwd=ROOT, stdout=sys.stderr)
     return json.loads(kept.read_text())

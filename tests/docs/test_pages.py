@@ -110,6 +110,7 @@ import taynode as tn
 
 f = vector_field = lambda t, y, args: -0.5 * y
 term, t0, t1, dt0, rtol, atol = dfx.ODETerm(f), 0.0, 1.0, 0.1, 1e-2, 1e-2
+another_key = jax.random.key(1)
 key, x, y0 = jax.random.key(0), jnp.ones((4, 2)), jnp.ones(2)
 y0s = states = target = x
 times = jnp.linspace(0.0, 1.0, 4)
@@ -163,4 +164,9 @@ def test_the_code_of_docstrings_runs(file):
     for block in blocks(file.read_text()):
         names: dict = {}
         execute(GIVEN + MORE.get(str(file.relative_to(ROOT / "taynode")), ""), names)
-        execute(block.code.replace("steps=1000", "steps=4"), names, str(file), block.line)
+        execute(
+            block.code.replace("steps=1000", "steps=4").replace("10_000", "4"),
+            names,
+            str(file),
+            block.line,
+        )
