@@ -248,7 +248,7 @@ def test_absolute_tolerance_alone_does_not_warn():
         {"key": jax.random.split(jax.random.key(0), 3)},
         {"quadrature": tn.Augmented},
     ],
-    ids=str,
+    ids=lambda given: next(iter(given)),
 )
 def test_wrong_arguments_are_named(given):
     # BUG, fixed: the errors were those of the internals that met them first.
