@@ -89,7 +89,7 @@ def train(weight, num_steps):
     return float(loss), float(jnp.mean(nfe)), weight.status(state)
 
 
-def main(num_steps=300, budgets=(1000, 60)):
+def main(num_steps=300, budgets=(1000, 70)):
     """Train to some budgets, of which the first is more than the model needs."""
     exact = observed(128, key=jr.key(3))[2]
     print(f"the true equation: {jnp.mean(exact):.1f} evaluations")

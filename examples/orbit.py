@@ -102,7 +102,7 @@ def train(weight, num_steps):
     return float(loss), float(jnp.mean(nfe)), weight.status(state)
 
 
-def main(num_steps=300, budgets=(1000, 60)):
+def main(num_steps=300, budgets=(1000, 75)):
     """Train to some budgets, of which the first is more than the model needs."""
     _, exact = orbits(128, key=jr.key(3))
     print(f"gravity itself: {jnp.mean(exact.stats['nfe']):.1f} evaluations")
