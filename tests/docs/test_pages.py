@@ -111,11 +111,12 @@ import taynode as tn
 f = vector_field = lambda t, y, args: -0.5 * y
 term, t0, t1, dt0, rtol, atol = dfx.ODETerm(f), 0.0, 1.0, 0.1, 1e-2, 1e-2
 another_key = jax.random.key(1)
-key, x, y0 = jax.random.key(0), jnp.ones((4, 2)), jnp.ones(2)
+key, x, y0 = jax.random.key(0), jnp.arange(8.0).reshape(4, 2), jnp.ones(2)
 y0s = states = target = x
 times = jnp.linspace(0.0, 1.0, 4)
 batches, valid, optimizer = [x, 2 * x], x, optax.adam(1e-3)
 weight, loss = 0.1, 1.0
+network, condition = (lambda x: x), x
 solver, controller = dfx.Bosh3(), dfx.PIDController(rtol=1e-3, atol=1e-3)
 solve = functools.partial(
     tn.diffeqsolve, term, dfx.Bosh3(), t0, t1, dt0, stepsize_controller=controller, key=key
