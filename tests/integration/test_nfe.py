@@ -196,7 +196,9 @@ def test_nfe_of_two_terms_counts_evaluations_of_each():
     assert sol.stats["nfe_exact"] is True
 
 
-@pytest.mark.parametrize("solver", [dfx.Heun(), dfx.Tsit5()], ids=name)
+@pytest.mark.parametrize(
+    "solver", [pytest.param(dfx.Heun(), marks=pytest.mark.slow), dfx.Tsit5()], ids=name
+)
 def test_nfe_of_a_controlled_equation_is_that_of_a_counter(solver):
     check_controlled(solver)
 

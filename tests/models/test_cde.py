@@ -54,7 +54,7 @@ def by_scipy(values, make):
     return dense(arrays.head, y)
 
 
-@pytest.mark.parametrize("make", [linear, cubic])
+@pytest.mark.parametrize("make", [pytest.param(linear, marks=pytest.mark.slow), cubic])
 def test_logits_are_those_of_scipy(make):
     """With few steps, too, since none of them crosses a knot."""
     exact = np.stack([by_scipy(x, make) for x in VALUES])

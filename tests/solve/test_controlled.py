@@ -178,7 +178,13 @@ def test_steps_and_values_of_all_kinds_are_those_of_diffrax(name, to_ode, knows,
     check_steps_and_values(name, to_ode, knows, quadrature)
 
 
-@pytest.mark.parametrize("quadrature", [tn.Sampled(), tn.Augmented()], ids=["sampled", "augmented"])
+@pytest.mark.parametrize(
+    "quadrature",
+    [
+        pytest.param(tn.Sampled(), id="sampled"),
+        pytest.param(tn.Augmented(), id="augmented", marks=pytest.mark.slow),
+    ],
+)
 def test_gradients_are_finite_differences(quadrature):
     """With respect to parameters, the start and the values of the control, on fixed steps."""
     grid = dfx.StepTo(jnp.asarray(np.unique([*KNOTS, *np.linspace(0.0, 1.5, 21)])))

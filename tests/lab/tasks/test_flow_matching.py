@@ -18,7 +18,8 @@ def test_densities_are_those_of_the_tasks_in_the_plane():
     assert [task().density for task in names] == ["two_moons", "rings"]
 
 
-@pytest.mark.parametrize("regularizer", [pytest.param("none", marks=pytest.mark.slow), "r2"])
+@pytest.mark.slow
+@pytest.mark.parametrize("regularizer", ["none", "r2"])
 def test_a_run_trains_without_solves_and_counts_those_of_samples(regularizer, tmp_path):
     task = lab.find_task("flow-matching")
     task.scale = "smoke"
