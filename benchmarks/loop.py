@@ -33,7 +33,7 @@ def bare_seconds(training: Training) -> float:
     start = time.perf_counter()
     for _ in range(BLOCK):
         training.state, _ = training.compiled(
-            training.state, training.train_data, order, training.keys.training
+            training.state, training.train_data, order, training.step_keys
         )
     jax.block_until_ready(training.state)
     return time.perf_counter() - start
