@@ -1,6 +1,7 @@
 """Samples and paths that a neural stochastic differential equation generates."""
 
-from typing import ClassVar, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias
 
 import diffrax as dfx
 import jax
@@ -91,7 +92,9 @@ class RotatingSDE(AbstractSDE):
         """Training and test paths at 17 times."""
         return Data(rotations(self.num_train, seed=0), rotations(500, seed=1))
 
-    def loss(self, model: NeuralSDE, batch: Paths, solve: Solve, key: PRNGKeyArray) -> Outcome:
+    def loss(
+        self, model: Callable[..., Any], batch: Paths, solve: Solve, key: PRNGKeyArray
+    ) -> Outcome:
         """The mean energy score, with two measures of how close the draws are to the known law.
 
         `mean_error` is the mean square of the error of means, without that due to the number of
