@@ -157,4 +157,5 @@ def test_as_many_rows_as_adams_has_past_points():
         quadrature=tn.Sampled(batch_axis=0, points=2),
         key=jax.random.key(0),
     ).stats["penalty"]
-    close(solve(5), 0.43, 0.5, 0.0)
+    # The rate is y^2 = exp(-2 t), whatever the times.
+    assert np.exp(-2.0) * 0.99 < solve(5) < 1.01
