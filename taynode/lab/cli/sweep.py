@@ -100,19 +100,19 @@ def _run(
 
     runs = root / "runs"
     watch = None if quiet else ProgressPrinter(config.name)
-    num_open = 0
     if config.search is None:
         choices = config.choices()
         jobs = [job for choice in choices for job in config.jobs(choice, defaults)]
-        ended = list(run_jobs(jobs, runs, executor, on_progress=watch))
-        num_open = sum(result is None for _, result, _ in ended)
+        ended = {job: x for job, x, _ in run_jobs(jobs, runs, executor, on_progress=watch)}
+        results = {job: x for job, x in ended.items() if x is not None}
+        num_open = len(ended) - len(results)
     else:
         from ..sweep.search import Search
 
         search = Search(config, defaults, runs, root / "sweeps")
         search.run(executor, on_progress=watch)
-        choices, num_open = search.choices(), search.num_open()
-    points = points_of(config, choices, defaults, Table(runs).results())
+        choices, num_open, results = search.choices(), search.num_open(), Table(runs).results()
+    points = points_of(config, choices, defaults, results)
     if num_open and not quiet:
         what = "Runs that" if config.search is None else "Trials that run elsewhere or"
         print(f"{what} could not be done: {num_open}. Call it again to continue.")

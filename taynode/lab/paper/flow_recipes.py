@@ -1,5 +1,6 @@
 """What a trained flow becomes with half of its training steps once more."""
 
+import dataclasses
 import functools
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def _measure(directory: Path, recipe: str) -> Json:
     from ..training.records import RunDirectory
 
     run = load(directory)
-    config = EaseConfig(regularizer="r2")
+    config = EaseConfig(regularizer="r2", seed=run.config.seed)
     if recipe == TRAINED_ON:
         point = train_on(run, config)
     elif recipe == REFLOW:
@@ -31,7 +32,8 @@ def _measure(directory: Path, recipe: str) -> Json:
     else:
         budget = SHARE * RunDirectory(directory).rows()[-1]["test_nfe"]
         try:
-            front = ease_run(run, EaseConfig(budget, regularizer="r2"), directory / "eased-flow")
+            config = dataclasses.replace(config, budget=budget)
+            front = ease_run(run, config, directory / "eased-flow")
         except TrainingFailed as failure:
             return {FAILED: str(failure)}
         point = front.points[-1]

@@ -58,9 +58,8 @@ def sampling_of(directory: Path) -> Json:
 
 def quality_of(run: "LoadedRun", model: "ContinuousFlow") -> Json:
     """The same for another model of a run's task."""
-    import jax.random as jr
-
     from ..training.build import make_solve
+    from ..training.keys import Keys
 
     data = np.asarray(run.data.test[:NUM_SAMPLES], np.float64)
     flat = lambda samples: np.asarray(samples, np.float64).reshape(len(data), -1)
@@ -74,7 +73,7 @@ def quality_of(run: "LoadedRun", model: "ContinuousFlow") -> Json:
 
     config = run.config.evaluation
     # All samples begin at the same noise.
-    draw = lambda solve: model.sample(jr.key(run.config.seed), len(data), solve)
+    draw = lambda solve: model.sample(Keys(run.config.seed).quality, len(data), solve)
     samples, solution = draw(make_solve(config))
     found = {"adaptive": {**measured(samples), "joint_nfe": int(solution.stats["nfe"])}}
     for name in SOLVERS:
@@ -91,12 +90,13 @@ def end_quality_of(directory: Path) -> Json:
     import jax.random as jr
 
     from ..training.build import make_solve
+    from ..training.keys import Keys
     from ..training.loading import load
 
     run = load(directory)
     data = np.asarray(run.data.test[:NUM_SAMPLES], np.float64)
     solve = make_solve(run.config.evaluation)
-    start_key, path_key = jr.split(jr.key(run.config.seed))
+    start_key, path_key = jr.split(Keys(run.config.seed).quality)
     start = jr.normal(start_key, data.shape, run.data.test.dtype)
     end = jnp.ones(1, start.dtype)
     draws, solution = eqx.filter_jit(run.model)(start, end, solve, path_key=path_key)

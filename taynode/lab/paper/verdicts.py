@@ -90,6 +90,11 @@ def number(
     return Bound(about, list(values), at_least, at_most, "plain")
 
 
+def reached(about: str, values: Iterable[bool]) -> Bound:
+    """A bound that is kept if something is so for every seed, and broken if it is so for none."""
+    return number(f"share of seeds with {about}", map(float, values), at_least=1.0)
+
+
 def verdict(bounds: Iterable[Bound]) -> str:
     """A claim holds if all bounds are kept, and does not hold if one is broken."""
     answers = [bound.is_kept() for bound in bounds]

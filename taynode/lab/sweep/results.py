@@ -15,6 +15,7 @@ from typing import TypeAlias
 from ..files import exclusive, Json
 from .directory import clear, LOCK, name_of_parameters, PARAMETERS, read_result
 from .executor import AbstractExecutor, Usage
+from .joined import joined, Kept, part_for, serves
 from .plan import Job
 from .table import Table
 
@@ -52,23 +53,37 @@ def run_jobs(
 ) -> Iterator[tuple[Job, Result | None, str]]:
     """Execute jobs without a result, and yield each job with its result or its error.
 
+    Jobs that differ only in what they ask of the trained model share a run.
+
     `on_progress` is called at the start, and after each run.
     """
     table = Table(root)
     known, missing = known_and_missing(jobs, root, table)
-    count, total, num_failed = len(known), len(known) + len(missing), 0
+    waiting = joined(missing)
+    num_known = len({result["identity"] for _, result in known})
+    count, total, num_failed = num_known, num_known + len(waiting), 0
     notify = on_progress or (lambda runs: None)
     if total:
-        notify(RunsDone(count, total, count))
+        notify(RunsDone(count, total, num_known))
     for job, result in known:
         yield job, result, ""
-    for done in executor.execute(missing, root / WORK):
-        result = collect(done.job, root, table)
-        count += 1
-        num_failed += has_failed(result)
-        message = done.error or remark(result)
-        notify(RunsDone(count, total, len(known), message, num_failed, executor.usage()))
-        yield done.job, result, done.error
+    while waiting:
+        alone: list[Job] = []
+        for done in executor.execute(list(waiting), root / WORK):
+            result = collect(done.job, root, table)
+            count += 1
+            num_failed += has_failed(result)
+            message = done.error or remark(result)
+            notify(RunsDone(count, total, num_known, message, num_failed, executor.usage()))
+            for job in waiting[done.job]:
+                if result is None:
+                    yield job, None, done.error
+                elif serves(result, done.job, job):
+                    yield job, part_for(job, result), done.error
+                else:
+                    alone.append(job)
+        waiting = {job: [job] for job in alone}
+        total += len(waiting)
 
 
 def known_and_missing(
@@ -76,10 +91,16 @@ def known_and_missing(
 ) -> tuple[list[tuple[Job, Result]], list[Job]]:
     """The jobs that have results, with these, and the jobs to execute. Each job comes once."""
     table = table or Table(root)
+    jobs = list(dict.fromkeys(jobs))
     results = table.results()
+    for job in joined(jobs):
+        # A worker may have left a result when the last call was killed.
+        if job not in results and (result := collect(job, root, table)) is not None:
+            results[job] = result
+    kept = Kept(results)
     known, missing = [], []
-    for job in dict.fromkeys(jobs):
-        result = results.get(job) or collect(job, root, table)
+    for job in jobs:
+        result = kept.result(job) or collect(job, root, table)
         if result is None:
             missing.append(job)
         else:
@@ -102,8 +123,13 @@ def remark(result: Result | None) -> str:
 
 
 def forget(jobs: Iterable[Job], root: Path) -> None:
-    """Delete the results and the files of some jobs, after waiting for their workers."""
-    jobs = list(jobs)
+    """Delete the results and the files of some jobs, after waiting for their workers.
+
+    Results of other jobs that would serve these are deleted, too.
+    """
+    wanted = list(jobs)
+    kept = Kept(Table(root).results())
+    jobs = {each for job in wanted for each in (job, *kept.serving(job))} | joined(wanted).keys()
     for job in jobs:
         directory = job.directory(root / WORK)
         if directory.exists():

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import jax.tree_util as jtu
 import optax
 from jaxtyping import Array, PyTree
@@ -27,6 +26,7 @@ from ..tasks.flow_matching import AbstractMatching
 from .batch import outcome_of_batch
 from .build import make_cast, make_optimizer, make_quadrature, make_regularizer, make_solve
 from .failures import TrainingFailed
+from .keys import Keys as RunKeys
 from .loading import LoadedRun
 from .running import data_order
 
@@ -127,7 +127,7 @@ def ease_run(
             given.valid,
             given.optimizer,
             steps=config.steps_for(run),
-            key=jr.key(config.seed),
+            key=RunKeys(config.seed).easing,
             nfe=config.budget,
             within=None if allowed is None else allowed.rtol,
             within_atol=None if allowed is None else allowed.atol,
@@ -160,8 +160,8 @@ def reflow(run: LoadedRun, config: EaseConfig) -> Point:
     number, size = _num_samples(run.data.train), settings.batch_size
     solve, matching = make_solve(settings.evaluation), run.task.matching
     draw = eqx.filter_jit(lambda key: generated_pairs(run.model, size, solve, key=key))
-    keys = jr.split(jr.fold_in(jr.key(config.seed), 1), -(-number // size))
-    drawn = [draw(key) for key in keys]
+    keys = RunKeys(config.seed)
+    drawn = [draw(keys.reflow(i)) for i in range(-(-number // size))]
     x, noise = (
         jnp.concatenate(parts)[:number] for parts in zip(*(pair[:2] for pair in drawn), strict=True)
     )
@@ -180,7 +180,7 @@ def reflow(run: LoadedRun, config: EaseConfig) -> Point:
 
 
 def _trained(run: LoadedRun, given: "_Given", config: EaseConfig, steps: int) -> Point:
-    training = Run(*given, Keys(jr.key(config.seed)), steps, None)
+    training = Run(*given, Keys(RunKeys(config.seed).easing), steps, None)
     state = TrainState.start(run.model, given.optimizer, controlled(0.0))
     phase = Phase("refitted", 0, 0, steps, weight=0.0, nfe=UNLIMITED)
     step = 0

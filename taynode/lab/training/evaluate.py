@@ -59,7 +59,13 @@ class Evaluator:
         self.penalized = eqx.filter_jit(make_evaluation(task, penalized, **how))
 
     def samples(
-        self, model: eqx.Module, data: Samples, num_samples: int | None = None, *, split: str
+        self,
+        model: eqx.Module,
+        data: Samples,
+        num_samples: int | None = None,
+        *,
+        split: str,
+        more: bool = True,
     ) -> Evaluated:
         """The loss, metrics and evaluations of each sample, as arrays.
 
@@ -69,6 +75,7 @@ class Evaluator:
         - `data`: a pytree of arrays with samples along the first axis.
         - `num_samples`: the number of samples, from the first on; all by default.
         - `split`: the name of the data, `"train"`, `"test"` or `"valid"`. Each has its own noise.
+        - `more`: whether to compute the task's `more_metrics`, which may need solves of their own.
         """
         total = jtu.tree_leaves(data)[0].shape[0]
         count = total if num_samples is None else min(num_samples, total)
@@ -76,9 +83,10 @@ class Evaluator:
         for i, start in enumerate(range(0, count, EVAL_BATCH)):
             batch, valid = self._batch(data, start, count)
             samples, _ = self.plain(model, batch, self._everywhere(self.keys.loss(split, i)))
-            key = self._everywhere(self.keys.more_metrics(split, i))
-            more = self.more(model, batch, key)
-            samples = samples._replace(metrics={**samples.metrics, **more})
+            if more:
+                key = self._everywhere(self.keys.more_metrics(split, i))
+                metrics = {**samples.metrics, **self.more(model, batch, key)}
+                samples = samples._replace(metrics=metrics)
             parts.append(jtu.tree_map(lambda x, n=valid: np.asarray(x)[:n], samples))
         return jtu.tree_map(lambda *xs: np.concatenate(xs), *parts)
 
@@ -89,6 +97,13 @@ class Evaluator:
         key = self._everywhere(self.keys.penalties(split))
         _, penalties = self.penalized(model, batch, key)
         return {name: float(np.mean(np.asarray(x)[:valid])) for name, x in penalties.items()}
+
+    def loss(
+        self, model: eqx.Module, data: Samples, num_samples: int | None = None, *, split: str
+    ) -> float:
+        """The mean loss, without anything else. The arguments are those of `samples`."""
+        samples = self.samples(model, data, num_samples, split=split, more=False)
+        return float(np.average(samples.loss, weights=samples.weight))
 
     def report(
         self, model: eqx.Module, data: Samples, num_samples: int | None = None, *, split: str

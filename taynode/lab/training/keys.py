@@ -26,6 +26,9 @@ class Stream(enum.IntEnum):
     DENSITY = 6
     SERIES = 7
     PROBE = 8
+    EASING = 9
+    REFLOW = 10
+    QUALITY = 11
 
 
 class Keys:
@@ -60,6 +63,20 @@ class Keys:
     def probe(self) -> PRNGKeyArray:
         """For measurements of evaluations in training steps, which fold in their number."""
         return self._of(Stream.PROBE)
+
+    @property
+    def easing(self) -> PRNGKeyArray:
+        """For what is trained after a run: for `tn.ease`, and for training on."""
+        return self._of(Stream.EASING)
+
+    def reflow(self, batch: int) -> PRNGKeyArray:
+        """For a batch of pairs of noise and samples."""
+        return self._of(Stream.REFLOW, batch)
+
+    @property
+    def quality(self) -> PRNGKeyArray:
+        """For samples that are compared with data."""
+        return self._of(Stream.QUALITY)
 
     def loss(self, split: str, batch: int) -> PRNGKeyArray:
         """For the loss of a batch in an evaluation."""

@@ -1,6 +1,7 @@
 """A run in progress: its state, and how to advance and evaluate it."""
 
 import copy
+import dataclasses
 import hashlib
 import time
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -37,6 +38,8 @@ from .step import make_step, StepKeys, StepRecord, TrainState
 
 T = TypeVar("T")
 VALID_SAMPLES = 5000
+# Which model is the best does not depend on errors below this tolerance, and they cost much.
+VALID_TOLERANCE = 1e-5
 # The order of data is transferred to the device for at least this many steps at a time.
 STEPS_PER_ORDER = 100
 
@@ -188,6 +191,15 @@ class Training:
         same = None if self.mesh is None else NamedSharding(self.mesh, PartitionSpec())
         self.compiled = jax.jit(step, donate_argnums=0, out_shardings=same)
         self.evaluator = self._evaluator(self.mesh)
+        self.validator = self._validator(self.mesh)
+
+    def _validator(self, mesh: Mesh | None) -> Evaluator:
+        solve = self.config.evaluation
+        rtol, atol = (max(x, VALID_TOLERANCE) for x in (solve.rtol, solve.atol))
+        if (rtol, atol) == (solve.rtol, solve.atol):
+            return self.evaluator
+        loose = dataclasses.replace(solve, rtol=rtol, atol=atol)
+        return Evaluator(self.task, loose, seed=self.config.seed, mesh=mesh)
 
     def _evaluator(self, mesh: Mesh | None) -> Evaluator:
         config, task = self.config, self.task
@@ -318,8 +330,7 @@ class Training:
         """Keep the model if it is the best so far, and return the validation metrics."""
         if self.best is None:
             return {}
-        report = self.evaluator.report(self.model, self.valid_data, VALID_SAMPLES, split="valid")
-        loss = report["loss"]
+        loss = self.validator.loss(self.model, self.valid_data, VALID_SAMPLES, split="valid")
         if loss < self.best.loss:
             self.best = Best(_copy(self.state.arrays), loss, step)
         return {"valid_loss": loss, "best_step": self.best.step}

@@ -3,7 +3,7 @@
 import dataclasses
 
 from taynode.lab.paper import flow_recipes
-from taynode.lab.paper.easing import EASED, TRAINED_ON
+from taynode.lab.paper.easing import EASED, SCRATCH, TRAINED_ON
 from taynode.lab.paper.fig1_toy import PATHS as TOY_PATHS
 from taynode.lab.paper.fig8a_calibration import TOLERANCES
 from taynode.lab.paper.fig9_taylor import POLYNOMIALS
@@ -24,6 +24,8 @@ MEASURED = {
     TRAINED_ON: {"test_loss": 0.5, "test_nfe": 50.0},
     EASED.format(0.75): {"test_loss": 0.5, "test_nfe": 38.0},
     EASED.format(0.5): {"failed": "Step 3 failed"},
+    SCRATCH.format(0.75): {"test_loss": 0.6, "test_nfe": 39.0},
+    SCRATCH.format(0.5): {"test_loss": 0.7, "test_nfe": 26.0},
     TOY_PATHS: {
         "times": [0.0, 0.5, 1.0],
         "states": [[0.0, 0.2, 1.0], [1.0, 1.5, 1.7]],

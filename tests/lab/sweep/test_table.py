@@ -25,6 +25,8 @@ def result(job, **parts):
         "identity": job.identity,
         "job": settings,
         "config": settings["config"],
+        "evaluations": {},
+        "measured": {},
         **parts,
     }
 

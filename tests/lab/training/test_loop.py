@@ -14,6 +14,7 @@ from taynode import lab
 from taynode.lab import Interrupted, TrainingFailed
 from taynode.lab.config import ConfigError, OptimizerConfig, RegularizerConfig, SolveConfig
 from taynode.lab.training.build import make_solve
+from taynode.lab.training.evaluate import Evaluator
 from taynode.lab.training.running import data_order, Training
 
 from .tiny_task import Lost, Tiny, WithValidation
@@ -252,6 +253,30 @@ def test_ways_of_training(tmp_path, way):
     assert rows[-1]["penalty"] > 0
     is_known = settings.regularizer.quadrature != "backward"
     assert (told[-1].penalty is not None) == is_known
+
+
+class Noting(WithValidation):
+    """Notes the tolerances that losses are solved with."""
+
+    def __init__(self):
+        self.tolerances = []
+
+    def loss(self, model, batch, solve, key):
+        self.tolerances.append(float(solve.stepsize_controller.rtol))
+        return super().loss(model, batch, solve, key)
+
+
+# On MINIBOONE it took four times as long as training.
+@pytest.mark.usefixtures("no_penalties")
+@pytest.mark.parametrize(("asked", "of_validation"), [(1e-6, 1e-5), (1e-3, 1e-3)])
+def test_validation_is_no_more_accurate_than_it_needs_to_be(monkeypatch, asked, of_validation):
+    monkeypatch.setattr(Evaluator, "forward_seconds", lambda *args, **options: 0.0)
+    adaptive = SolveConfig(solver="bosh3", rtol=asked, atol=asked, max_steps=64)
+    task = Noting()
+    training = Training(dataclasses.replace(cheap(task), evaluation=adaptive), task)
+    training.row(0)
+    # It comes first. The other one is compiled anew only if it is another one.
+    assert task.tolerances == list(dict.fromkeys([of_validation, asked]))
 
 
 @pytest.mark.usefixtures("no_penalties")
