@@ -17,6 +17,8 @@ from .verdicts import FAILS, HOLDS, number, ratio, UNDECIDED
 STEP = 6
 NAMES = {"r2": "R_2", "r3": "R_3"}
 NEAR, FAR = 0.05, 0.1
+# The column of evaluations.
+COUNT = "NFE"
 # So much more loss, as a share of the unregularized one, counts as no more.
 MARGIN = 0.02
 
@@ -25,14 +27,12 @@ class Budgeted(NamedTuple):
     """The numbers of a study on budgets.
 
     - `steps`: the grid of its rows.
-    - `count`: the column of evaluations.
     - `need`: the evaluations that shares refer to.
     - `weights`: the constant weights of each regularizer.
     """
 
     numbers: Numbers
     steps: int | None
-    count: str
     need: float
     weights: Mapping[str, Sequence[float]]
 
@@ -47,7 +47,7 @@ class Budgeted(NamedTuple):
 
     def least(self, name: str) -> float:
         """The least evaluations that a constant weight reaches, as a mean over seeds."""
-        found = [mean(self.column(arm, self.count).values()) for arm in self.constants(name)]
+        found = [mean(self.column(arm, COUNT).values()) for arm in self.constants(name)]
         return min((x for x in found if math.isfinite(x)), default=math.inf)
 
     def budgets(self, name: str) -> dict[str, float]:
@@ -68,10 +68,10 @@ def kept_claim(found: Budgeted) -> Claim:
     near, far = _within(feasible)
     every = _misses(found, found.budgets)
     listed = {
-        arm: spread(list(found.column(arm, found.count).values()))
+        arm: spread(list(found.column(arm, COUNT).values()))
         for name in NAMES
         for arm in found.budgets(name)
-        if found.column(arm, found.count)
+        if found.column(arm, COUNT)
     }
     words = "; ".join(f"{arm}: {nfe}" for arm, nfe in listed.items())
     holds = near >= 0.9 * len(feasible) and far == len(feasible)
@@ -93,7 +93,7 @@ def _misses(found: Budgeted, budgets: Callable[[str], dict[str, float]]) -> list
         abs(nfe / budget - 1)
         for name in NAMES
         for arm, budget in budgets(name).items()
-        for nfe in found.column(arm, found.count).values()
+        for nfe in found.column(arm, COUNT).values()
     ]
 
 
@@ -160,11 +160,11 @@ def _by_seed(
 def _on_front(found: Budgeted, name: str, quantity: str, arm: str, seed: int) -> float | None:
     """A column of constant weights at the evaluations of a run, interpolated; `None` if unknown."""
     front = sorted(
-        (found.column(each, found.count)[seed], found.column(each, quantity)[seed])
+        (found.column(each, COUNT)[seed], found.column(each, quantity)[seed])
         for each in ("unregularized", *found.constants(name))
-        if seed in found.column(each, found.count) and seed in found.column(each, quantity)
+        if seed in found.column(each, COUNT) and seed in found.column(each, quantity)
     )
-    at = found.column(arm, found.count).get(seed)
+    at = found.column(arm, COUNT).get(seed)
     if at is None or len(front) < 2 or not front[0][0] <= at <= front[-1][0]:
         return None
     counts, values = (np.array(x) for x in zip(*front, strict=True))
@@ -179,7 +179,7 @@ def price_claims(found: Budgeted, prices: Sequence[float]) -> list[Claim]:
     claims = []
     for price in prices:
         arm = f"price {price:g}"
-        saved = ratios(found.numbers, found.count, arm, steps=found.steps)
+        saved = ratios(found.numbers, COUNT, arm, steps=found.steps)
         plain, priced = (found.column(x, "loss") for x in ("unregularized", arm))
         paid = [priced[seed] - plain[seed] for seed in priced.keys() & plain.keys()]
         words = f"{spread(percent_fewer(saved))} % fewer for {spread(paid)} of loss"
@@ -205,5 +205,5 @@ def price_claims(found: Budgeted, prices: Sequence[float]) -> list[Claim]:
 
 
 def _saved(found: Budgeted, arm: str, seed: int) -> float:
-    before, after = (found.column(x, found.count) for x in ("unregularized", arm))
+    before, after = (found.column(x, COUNT) for x in ("unregularized", arm))
     return before.get(seed, math.nan) - after.get(seed, math.nan)

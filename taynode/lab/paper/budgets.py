@@ -56,7 +56,8 @@ class Basis:
     - `task`: the name of the task.
     - `need`: the evaluations of unregularized models, which were measured before.
     - `weights`: constant weights of R_2 and R_3, over several decades.
-    - `evaluation`: the solve that evaluations are counted for, in double precision.
+    - `evaluation`: the solve that evaluations are counted for. Those of budgets and of the control
+        are the same, on all test samples that the task has at the end.
     - `steps`: the number of RK4 steps in training; `None` for adaptive steps.
     - `settings`: the settings at a scale, if they are not those of the task.
     - `num_seeds`: the number of seeds of the study of budgets.
@@ -100,12 +101,6 @@ class Budgets(AbstractTable):
         self.arms = arms_of_task(basis.need, basis.weights)
         self.rows = tuple((arm, basis.steps) for arm in self.arms)
         self.smoke_rows = (self.rows[0], (f"R_3, budget {SHARES[0]:g}", basis.steps))
-        self.beside = basis.evaluation
-
-    @property
-    def count(self) -> str:
-        """The column of evaluations."""
-        return f"NFE {self.basis.evaluation.name}"
 
     def defaults(self, scale: str) -> TrainConfig:
         """The settings of the task, evaluated as budgets are counted."""
@@ -113,9 +108,8 @@ class Budgets(AbstractTable):
 
     def claims(self, numbers: Numbers) -> list[Claim]:
         """Whether budgets are kept, what they cost, and what prices buy."""
-        count = self.count if self.count in numbers["rows"][0] else "NFE"
         basis = self.basis
-        found = Budgeted(numbers, basis.steps, count, basis.need, basis.weights)
+        found = Budgeted(numbers, basis.steps, basis.need, basis.weights)
         return [
             kept_claim(found),
             *(as_good_claim(found, name) for name in basis.weights),

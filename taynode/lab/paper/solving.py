@@ -2,8 +2,14 @@
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..files import Json
+
+
+if TYPE_CHECKING:
+    from ...advice.problem import InitialValues
+    from ..training.loading import LoadedRun
 
 
 SOLVING = "solving"
@@ -20,25 +26,23 @@ def solving_of(directory: Path) -> Json:
 
     - `solvers`: for each solver at the tolerance of evaluations, `nfe`, the share of `rejected`
         steps, and `error`, the root mean square of the true error in units of the tolerance.
+    The state of a flow includes its log-densities, as in training; a latent path is that of the
+    mean, to its end.
+
     - `cheapest`: the solver and tolerance with the fewest evaluations whose true error is at most
         `ACCURACY`, and these evaluations; 0 evaluations if no solver is so accurate. Tolerances are
         tried as in `tn.advise`.
     """
-    import jax
     import numpy as np
 
     from ...advice.measure import cheapest_tolerance, measure, work_precision
-    from ...advice.problem import adaptive, InitialValues, solve_exactly
+    from ...advice.problem import adaptive, solve_exactly
     from ...registry import SOLVERS
-    from ..report.paths import initial_state_of, interval_of, ordinary_field_of
     from ..training.loading import load
 
     run = load(directory, precision="float64")
     config = run.config.evaluation
-    batch = jax.tree.map(lambda x: x[:NUM_SAMPLES], run.data.test)
-    field = ordinary_field_of(run.task, run.model)
-    y0s, (t0, t1) = initial_state_of(run.task, run.model, batch), interval_of(run.task)
-    problem = InitialValues(field, y0s, t0, t1, None)
+    problem = _problem_of(run)
     # Solvers are compiled once for all tolerances, and the exact solution serves both accuracies.
     exact = solve_exactly(problem, min(config.rtol, ACCURACY), min(config.atol, ACCURACY))
     of_use, usual = (
@@ -66,3 +70,26 @@ def solving_of(directory: Path) -> Json:
             "nfe": 0.0 if best is None else best.nfe,
         },
     }
+
+
+def _problem_of(run: "LoadedRun") -> "InitialValues":
+    """The equation that a model is evaluated with, from the first test samples."""
+    import jax
+    import jax.numpy as jnp
+
+    from ...advice.problem import InitialValues
+    from ...quadrature import PerRow
+    from ..report.paths import initial_state_of, interval_of, ordinary_field_of
+    from ..tasks.density import AbstractDensity
+    from ..training.keys import Keys
+
+    batch = jax.tree.map(lambda x: x[:NUM_SAMPLES], run.data.test)
+    interval = interval_of(run.task)
+    if isinstance(run.task, AbstractDensity):
+        # One sample at a time, with one draw of the noise of the divergence for all.
+        alone = batch[:, None]
+        noise = run.model.divergence.draw(alone[0], Keys(run.config.seed).density(0))
+        y0s = alone, jnp.zeros((len(batch), 1), alone.dtype)
+        return InitialValues(run.model.field, y0s, *interval, PerRow(noise))
+    field = ordinary_field_of(run.task, run.model)
+    return InitialValues(field, initial_state_of(run.task, run.model, batch), *interval, None)

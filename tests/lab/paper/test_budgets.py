@@ -34,9 +34,7 @@ def claims_of(*, miss=lambda seed, share: 1.0, paid=lambda seed, share: 0.0, spe
                 "training_nfe": 1000.0 * nfe * spent,
             }
         result = result_of(job)
-        result["row"] |= row
-        for evaluation in result["evaluations"].values():
-            evaluation["test_nfe"] = nfe
+        result["row"] |= row | {"test_nfe": nfe}
         results.append(result)
     return {c.statement: c for c in study.claims(study.numbers(results, "laptop"))}
 
