@@ -1,5 +1,6 @@
 """The interface of torchdiffeq: solvers by name, and vector fields `func(t, y)`."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -66,6 +67,7 @@ def odeint(
     The states, with times along the first axis. With a regularizer, the pair of the states and the
     penalty.
     """
+    _check_func(func)
     t = jnp.asarray(t)
     if t.ndim != 1 or t.size < 2:
         raise ValueError(f"`t` must be a vector of at least two times, got shape {t.shape}.")
@@ -99,6 +101,19 @@ def odeint(
     if regularizer is None:
         return solution.ys
     return solution.ys, solution.stats["penalty"]
+
+
+def _check_func(func: Any) -> None:
+    try:
+        inspect.signature(func).bind(None, None)
+    except TypeError as error:
+        raise TypeError(
+            f"`func` must be a function `func(t, y)`, got {func!r}: {error}. For a vector field "
+            "`f(t, y, args)`, pass `lambda t, y: f(t, y, args)`."
+        ) from None
+    except ValueError:
+        # A function in C has no signature.
+        pass
 
 
 def _step_size(

@@ -12,7 +12,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from ._types import Args, BoolScalarLike, RealScalarLike, Y
 from .adjoint import AcceptedStepAdjoint
-from .integration.arguments import check_arguments, check_key
+from .integration.arguments import check_arguments, check_key, check_values, note_of_field
 from .integration.discrete_event import merge_events
 from .integration.failure import raise_if_failed, with_nonfinite_penalty
 from .integration.initial_step import initial_step_size
@@ -27,6 +27,8 @@ from .regularizers.combine import combine, Combined
 
 
 if TYPE_CHECKING:
+    Time: TypeAlias = RealScalarLike
+    State: TypeAlias = Y
     Terms: TypeAlias = PyTree[dfx.AbstractTerm]
     Solver: TypeAlias = dfx.AbstractSolver
     Regularizers: TypeAlias = PyTree[AbstractRegularizer] | None
@@ -38,16 +40,18 @@ if TYPE_CHECKING:
     Event: TypeAlias = dfx.Event | None
 else:
     # At run time, wrong values get an error of this library, which says what to pass.
-    Terms = Solver = Regularizers = Quadrature = Key = Saves = Control = Adjoint = Event = Any
+    Time = State = Terms = Solver = Regularizers = Quadrature = Key = Saves = Control = Adjoint = (
+        Event
+    ) = Any
 
 
 def diffeqsolve(
     terms: Terms,
     solver: Solver,
-    t0: RealScalarLike,
-    t1: RealScalarLike,
+    t0: Time,
+    t1: Time,
     dt0: RealScalarLike | Callable[..., RealScalarLike] | None,
-    y0: Y,
+    y0: State,
     args: Args = None,
     *,
     regularizer: Regularizers = None,
@@ -109,6 +113,7 @@ def diffeqsolve(
     - `"penalty_evaluations"`: the number of evaluations of the penalty's rate.
     - `"last_point"`: the end of the solve, if known; see `tn.diagnose`.
     """
+    check_values(t0, t1, y0)
     problem = Problem(
         terms=terms,
         solver=solver,
@@ -137,7 +142,7 @@ def diffeqsolve(
         _check_regularized(problem)
     try:
         return _solve(problem, regularizer, quadrature, key)
-    except TypeError as error:
+    except (TypeError, ValueError, AttributeError) as error:
         # JAX names neither the adjoint nor a way out. Inside of `jax.jit` it fails after this.
         if "to a custom_vjp function" in str(error):
             error.add_note(
@@ -145,6 +150,8 @@ def diffeqsolve(
                 "`adjoint=diffrax.ForwardMode()` for `jax.jvp` and `jax.jacfwd`, or "
                 "`adjoint=diffrax.DirectAdjoint()` for both modes."
             )
+        elif note := note_of_field(problem):
+            error.add_note(note)
         raise
 
 

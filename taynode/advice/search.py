@@ -2,8 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any, TYPE_CHECKING, TypeAlias
 
 import diffrax as dfx
+import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
@@ -12,11 +14,19 @@ from .._types import Args, Arrays, RealScalarLike, VectorField
 from ..models import Solve
 from ..registry import MAX_STEPS
 from ..solvers import CashKarp, RKFehlberg45, TanakaYamashita7
+from ..taylor.solution import check_vector_field
 from .advice import Advice, Audit
 from .measure import cheapest_tolerance, measure, Measured, name_of, work_precision
 from .order import best_order, order_correlations
 from .problem import adaptive, Exact, InitialValues, solve_exactly
 from .stiffness import stiffness_of
+
+
+if TYPE_CHECKING:
+    Field: TypeAlias = VectorField
+else:
+    # At run time, a term gets an error of this library, which says what to pass.
+    Field = Any
 
 
 EXPLICIT = (
@@ -33,7 +43,7 @@ IMPLICIT = (dfx.Kvaerno3(), dfx.Kvaerno5())
 
 
 def advise(
-    vector_field: VectorField,
+    vector_field: Field,
     y0s: Arrays,
     t0: RealScalarLike,
     t1: RealScalarLike,
@@ -75,10 +85,12 @@ def advise(
     - `max_steps`: the number of steps after which a solve fails.
     - `on_progress`: called with the name of each solver before it is measured.
     """
+    check_vector_field(vector_field)
     _check(y0s, rtol, atol)
     y0s = jtu.tree_map(lambda y: jnp.asarray(y, jnp.result_type(y, 0.0)), y0s)
     notify = on_progress or (lambda name: None)
     problem = InitialValues(vector_field, y0s, t0, t1, args)
+    _check_field(problem)
     notify("exact solutions")
     exact = solve_exactly(problem, rtol, atol)
     courses: dict[str, list[Measured]] = {}
@@ -112,6 +124,20 @@ def advise(
         rtol=rtol,
         atol=atol,
     )
+
+
+def _check_field(problem: InitialValues) -> None:
+    """Evaluate the shape of the vector field on one sample."""
+    sample = jtu.tree_map(lambda y: jnp.asarray(y)[0], problem.y0s)
+    try:
+        eqx.filter_eval_shape(problem.vector_field, problem.t0, sample, problem.args)
+    except Exception as error:
+        error.add_note(
+            "`vector_field(t, y, args)` fails on the first sample of `y0s`, of shape "
+            f"{jtu.tree_map(jnp.shape, sample)}. `y0s` has samples along its first axis, and the "
+            "vector field takes one sample: pass `y0[None]` for a single initial state."
+        )
+        raise
 
 
 def _check(y0s: Arrays, rtol: float, atol: float) -> None:

@@ -1,11 +1,13 @@
 """Checks of the arguments of a solve."""
 
+import math
 from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.tree_util as jtu
 import numpy as np
 from jax.core import Tracer
 
@@ -49,6 +51,56 @@ def check_arguments(problem: Problem) -> None:
         _check_tolerances(problem)
 
 
+def check_values(t0: Any, t1: Any, y0: Any) -> None:
+    """Raise an error unless times are single numbers, and a state is made of arrays."""
+    for name, value in {"t0": t0, "t1": t1}.items():
+        if not eqx.is_array_like(value):
+            raise TypeError(f"`{name}` must be a number, got {value!r}.")
+        if np.ndim(value):
+            raise ValueError(
+                f"`{name}` must be a single number, got an array of shape {np.shape(value)}. For "
+                "a time of its own in each sample, solve under `jax.vmap`."
+            )
+    for path, leaf in jtu.tree_leaves_with_path(y0):
+        if not eqx.is_array_like(leaf):
+            raise TypeError(f"`y0{jtu.keystr(path)}` must be an array or a number, got {leaf!r}.")
+
+
+def note_of_field(problem: Problem) -> str | None:
+    """What is wrong with the slope at the start of a solve that failed, if it is the cause.
+
+    JAX names neither the vector field nor what it was called with.
+    """
+    shapes = lambda tree: jtu.tree_map(jnp.shape, tree)
+    try:
+        term = problem.slope_term
+    except Exception:
+        # A term of the user's own need not have a slope.
+        return None
+    try:
+        slope = eqx.filter_eval_shape(term.vector_field, problem.t0, problem.y0, problem.args)
+    except Exception:
+        return (
+            "The vector field of `terms` fails at `t0`, `y0` and `args`. It is called as "
+            f"`vector_field(t, y, args)`, here with y of shape {shapes(problem.y0)}"
+            f"{' and `args=None`' if problem.args is None else ''}."
+        )
+    same_tree = jtu.tree_structure(slope) == jtu.tree_structure(problem.y0)
+    # diffrax broadcasts.
+    fits = lambda dy, y: _broadcasts(jnp.shape(dy), jnp.shape(y))
+    if same_tree and jtu.tree_all(jtu.tree_map(fits, slope, problem.y0)):
+        return None
+    return (
+        f"The vector field of `terms` returns dy/dt of shape {shapes(slope)} for `y0` of shape "
+        f"{shapes(problem.y0)}. The two must be the same."
+    )
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in pairs)
+
+
 def _check_first_step(problem: Problem) -> None:
     t0, t1, dt0 = (_known_number(t) for t in (problem.t0, problem.t1, problem.dt0))
     if t0 is None or t1 is None or dt0 is None:
@@ -68,8 +120,9 @@ def _check_tolerances(problem: Problem) -> None:
     controller = problem.stepsize_controller
     for name in ("rtol", "atol"):
         value = _known_number(getattr(controller, name, None))
-        if value is not None and value < 0:
-            raise ValueError(f"`{name}` must not be negative, got {value:g}.")
+        if value is not None and (value < 0 or math.isnan(value)):
+            wrong = "NaN" if math.isnan(value) else "negative"
+            raise ValueError(f"`{name}` must not be {wrong}, got {value:g}.")
     rtol = _known_number(controller.rtol) or 0.0
     for dtype in state_dtypes(problem):
         # If `rtol` is zero, only `atol` counts.

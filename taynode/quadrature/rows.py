@@ -15,7 +15,8 @@ from ..regularizers import AbstractRegularizer
 
 
 HINT = (
-    "Wrap arguments that belong to single rows in `tn.PerRow`, for example "
+    "If `y0` is a single sample, as under `jax.vmap`, leave `batch_axis` out. If it is a batch, "
+    "wrap arguments that belong to single rows in `tn.PerRow`, for example "
     "`args=tn.PerRow(condition)`, and read `args.value` in the vector field; see `tn.PerRow`."
 )
 

@@ -42,6 +42,34 @@ def is_finite(value: Any) -> bool:
     return isinstance(value, numbers.Real) and math.isfinite(value)
 
 
+def check_state(state: Any, kind: type) -> None:
+    """Raise an error unless a state is that of a weight."""
+    if not isinstance(state, kind):
+        raise TypeError(
+            "`state` must be that of `weight.init()` or of the last `weight.update(...)`, got "
+            f"{_brief(state)}."
+        )
+
+
+def check_measurement(name: str, value: Any) -> None:
+    """Raise an error unless a measurement is absent, a number or an array."""
+    if value is None or eqx.is_array_like(value):
+        return
+    hints = {
+        "nfe": ' Pass `sol.stats["nfe"]`.',
+        "penalty": " Of several penalties, pass the sum that the weight multiplies.",
+    }
+    raise TypeError(
+        f"`{name}` must be a number or an array, got {_brief(value)}.{hints.get(name, '')}"
+    )
+
+
+def _brief(value: Any) -> str:
+    # All arrays of a solution would hide what is asked for.
+    text = repr(value)
+    return text if len(text) <= 80 else f"an object of type `{type(value).__name__}`"
+
+
 def known_values(state: State) -> State:
     """The values of a state, for `status`; an error if they are not those of one state."""
     leaves = jtu.tree_leaves(state)

@@ -5,8 +5,8 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .base import is_finite, known_values, Status
-from .controller import AbstractControlled, ControlState, NEAR
+from .base import check_state, is_finite, known_values, Status
+from .controller import AbstractControlled, ControlState, Known, NEAR
 from .window import Window
 
 
@@ -14,6 +14,8 @@ from .window import Window
 AIM = 0.985
 NAMES = {
     "unmeasured": "No evaluations were measured yet: pass `nfe=` to `update`.",
+    "measuring": "The evaluations are {nfe:.4g} so far. The weight is 0 until step {due:d}, where "
+    "the first mean of them is compared with the budget of {budget:g}.",
     "inactive": "The model needs {nfe:.4g} evaluations, less than the budget of {budget:g}: the "
     "weight is 0.",
     "holding": "The evaluations are {nfe:.4g} with a budget of {budget:g}; the weight is "
@@ -57,11 +59,15 @@ class Budget(AbstractControlled):
         aim = AIM * self.nfe
         return jnp.where(window.nfe.count > 0, jnp.log(window.nfe.value / aim), jnp.nan)
 
-    def status(self, state: ControlState) -> Status:
+    def status(self, state: Known) -> Status:
         """What the weight is doing."""
+        check_state(state, ControlState)
         state = known_values(state)
-        if not math.isfinite(state.nfe):
-            name = "unmeasured"
+        nfe = state.nfe
+        if not math.isfinite(nfe):
+            # A mean over the first steps is not complete, but somebody did measure.
+            nfe = state.window.nfe.total / max(state.window.nfe.count, 1)
+            name = "measuring" if state.window.nfe.count > 0 else "unmeasured"
         elif not state.is_active:
             name = "inactive" if state.nfe <= self.nfe else "approaching"
         elif state.num_holds > 0 and state.least_nfe > self.nfe:
@@ -69,7 +75,8 @@ class Budget(AbstractControlled):
         else:
             name = "holding" if abs(state.error) < NEAR else "approaching"
         message = NAMES[name].format(
-            nfe=float(state.nfe),
+            nfe=float(nfe),
+            due=int(state.window.due),
             budget=self.nfe,
             least=float(state.least_nfe),
             weight=float(self(state)),

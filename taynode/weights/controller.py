@@ -2,14 +2,13 @@
 
 import abc
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, TYPE_CHECKING, TypeAlias
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .base import AbstractWeight, Measurement
+from .base import AbstractWeight, check_measurement, check_state, Measurement
 from .window import Spread, Window
 
 
@@ -83,6 +82,13 @@ class ControlState(NamedTuple):
     is_held: Bool[Array, ""]
 
 
+if TYPE_CHECKING:
+    Known: TypeAlias = ControlState
+else:
+    # At run time, anything else gets an error of this library, which says what to pass.
+    Known = Any
+
+
 class AbstractControlled(AbstractWeight[ControlState]):
     """A weight that rises while an error is positive, and falls while it is negative.
 
@@ -120,8 +126,9 @@ class AbstractControlled(AbstractWeight[ControlState]):
             is_held=flag(),
         )
 
-    def __call__(self, state: ControlState) -> Float[Array, ""]:
+    def __call__(self, state: Known) -> Float[Array, ""]:
         """The present weight."""
+        check_state(state, ControlState)
         weight = jnp.where(state.is_active, jnp.exp(state.log_weight), jnp.zeros(()))
         return jax.lax.stop_gradient(weight)
 
@@ -137,19 +144,16 @@ class AbstractControlled(AbstractWeight[ControlState]):
 
     def update(
         self,
-        state: ControlState,
+        state: Known,
         *,
         nfe: Measurement | None = None,
         loss: Measurement | None = None,
         penalty: Measurement | None = None,
     ) -> ControlState:
         """The state after a step of training; see `AbstractWeight.update`."""
+        check_state(state, ControlState)
         for name, value in {"nfe": nfe, "loss": loss, "penalty": penalty}.items():
-            if value is not None and not eqx.is_array_like(value):
-                raise TypeError(
-                    f"`{name}` must be a number or an array, got {value!r}. Of several penalties, "
-                    "pass the sum that the weight multiplies."
-                )
+            check_measurement(name, value)
         nfe, loss, penalty = jax.lax.stop_gradient((nfe, loss, penalty))
         window = state.window.add(nfe, loss, penalty)
         state = state._replace(window=window, spread=state.spread.add(loss))

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .._types import RealScalarLike
-from .base import is_finite, known_values, Status
-from .controller import AbstractControlled, ControlState, LARGEST_ERROR
+from .base import check_state, is_finite, known_values, Status
+from .controller import AbstractControlled, ControlState, Known, LARGEST_ERROR
 from .window import Window
 
 
@@ -67,8 +67,9 @@ class LossBudget(AbstractControlled):
         allowed = self.rtol * jnp.abs(reference) + self.atol
         return reference + allowed, allowed
 
-    def status(self, state: ControlState) -> Status:
+    def status(self, state: Known) -> Status:
         """What the weight is doing."""
+        check_state(state, ControlState)
         state = known_values(state)
         if state.spread.count == 0:
             name = "unmeasured"

@@ -186,3 +186,13 @@ def test_solvers_are_told_apart_by_what_they_wrap():
     assert names == ["HalfSolver(Euler)", "HalfSolver(Heun)"]
     with pytest.raises(ValueError, match="Heun twice"):
         tn.advise(FIELD, Y0S[:2], 0.0, 1.0, solvers=(dfx.Heun(), dfx.Heun()))
+
+
+def test_a_single_initial_state_and_a_term_say_what_to_pass():
+    # JAX speaks of a matrix product, and Python of an `ODETerm` that is not callable.
+    weights = np.ones((2, 2))
+    with pytest.raises((TypeError, ValueError)) as caught:
+        tn.advise(lambda t, y, args: weights @ y, np.ones(2), 0.0, 1.0)
+    assert any("pass `y0[None]`" in note for note in caught.value.__notes__)
+    with pytest.raises(TypeError, match=r"must be a function `f\(t, y, args\)`, got `ODETerm`"):
+        tn.advise(dfx.ODETerm(FIELD), Y0S[:2], 0.0, 1.0)

@@ -123,3 +123,8 @@ def test_default_quadrature_is_sampled():
     with pytest.raises(ValueError, match=r"`key=jax.random.key\(0\)`"):
         solve()
     np.testing.assert_allclose(solve(key=jax.random.key(0))[1], 8.0, rtol=1e-6)
+
+
+def test_a_vector_field_of_three_arguments_says_how_to_pass_it():
+    with pytest.raises(TypeError, match=r"`func\(t, y\)`.*pass `lambda t, y: f\(t, y, args\)`"):
+        tn.compat.odeint(lambda t, y, args: -y, Y0, TIMES)

@@ -1,12 +1,14 @@
 """What cannot be done raises, naming the argument."""
 
 import inspect
+import re
 import warnings
 
 import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optimistix as optx
 import pytest
 
@@ -256,3 +258,56 @@ def test_wrong_arguments_are_named(given):
     arguments |= dict(dt0=0.1, y0=jnp.ones(2)) | given
     with pytest.raises((TypeError, ValueError), match=f"`{next(iter(given))}`"):
         tn.diffeqsolve(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("field", "note"),
+    [
+        (lambda t, y, args: jnp.ones(3), r"returns dy/dt of shape \(3,\) for `y0` of shape \(2,\)"),
+        (lambda t, y, args: (y, y), r"returns dy/dt of shape \(\(2,\), \(2,\)\) for `y0`"),
+        (lambda t, y, args: args(y), r"called as .* y of shape \(2,\) and `args=None`"),
+        (lambda t, y: y, r"called as `vector_field\(t, y, args\)`"),
+    ],
+)
+@pytest.mark.parametrize("regularizer", [None, SPEED])
+def test_vector_field_that_does_not_fit_is_named(field, note, regularizer):
+    # JAX speaks of broadcasting or of `NoneType`, and names no argument.
+    with pytest.raises((TypeError, ValueError)) as caught:
+        solve(terms=dfx.ODETerm(field), y0=np.ones(2), regularizer=regularizer, key=KEY)
+    assert re.search(note, "".join(caught.value.__notes__))
+
+
+def test_other_errors_get_no_note_about_the_vector_field():
+    with pytest.raises(ValueError, match="needs `key=`") as caught:
+        solve(regularizer=SPEED)
+    assert not any("vector field" in note for note in getattr(caught.value, "__notes__", []))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"y0": "a"}, "`y0` must be an array or a number, got 'a'"),
+        ({"y0": {"x": print}}, r"`y0\['x'\]` must be an array or a number"),
+        ({"t1": "1"}, "`t1` must be a number, got '1'"),
+        ({"t1": np.ones(3)}, r"`t1` must be a single number, got an array of shape \(3,\)"),
+        ({"stepsize_controller": pid(float("nan"))}, "`rtol` must not be NaN"),
+    ],
+)
+def test_times_states_and_tolerances_must_be_numbers(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        solve(**options)
+
+
+def test_batch_axis_of_a_single_sample_says_to_leave_it_out():
+    # The ten lines solve a batch jointly. Models of diffrax solve one sample, under `jax.vmap`.
+    weights = np.ones((2, 2))
+    solve_one = lambda y0: solve(
+        terms=dfx.ODETerm(lambda t, y, args: weights @ y),
+        y0=y0,
+        regularizer=SPEED,
+        quadrature=tn.Sampled(batch_axis=0),
+        key=KEY,
+    )
+    with pytest.raises(TypeError) as caught:
+        jax.vmap(solve_one)(np.ones((4, 2)))
+    assert any("under `jax.vmap`, leave `batch_axis` out" in n for n in caught.value.__notes__)

@@ -263,3 +263,30 @@ def test_the_status_needs_the_values_of_one_state():
         jax.jit(lambda state: str(weight.status(state)))(weight.init())
     with pytest.raises(ValueError, match="a batch of states"):
         weight.status(jax.vmap(lambda _: weight.init())(jnp.arange(2)))
+
+
+def test_status_before_the_first_mean_has_the_evaluations_so_far():
+    # It said that none were measured.
+    state = BUDGET.update(BUDGET.init(), nfe=np.array([30.0, 34.0]), loss=1.0, penalty=1.0)
+    status = BUDGET.status(state)
+    assert status.name == "measuring"
+    assert "are 32 so far" in status.message
+    assert "until step 10" in status.message
+    assert BUDGET.status(BUDGET.update(BUDGET.init(), loss=1.0)).name == "unmeasured"
+
+
+@pytest.mark.parametrize("state", [None, {"nfe": 3.0}])
+def test_a_state_of_something_else_says_where_states_come_from(state):
+    for use in (BUDGET, BUDGET.status, lambda state: BUDGET.update(state, nfe=3.0)):
+        with pytest.raises(TypeError, match=r"`state` must be that of `weight.init\(\)`"):
+            use(state)
+
+
+def test_a_measurement_that_is_no_number_says_what_to_pass():
+    update = lambda **measured: BUDGET.update(BUDGET.init(), **measured)
+    with pytest.raises(TypeError, match=r'`nfe` must be a number.*Pass `sol.stats\["nfe"\]`'):
+        update(nfe={"nfe": 30.0})
+    with pytest.raises(TypeError, match=r"`penalty` must be a number.*pass the sum"):
+        update(penalty=(1.0, 2.0))
+    with pytest.raises(TypeError, match=r"got an object of type `dict`\.$"):
+        update(loss={f"loss of task {i}": 1.0 for i in range(9)})

@@ -1,5 +1,6 @@
 """The options of `taynode train` that decide how strongly to regularize."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ def weight_flags(flags: dict[str, Any], price: float | None) -> dict[str, Any]:
                 "`price` is the weight of the regularizer nfe: leave `--weight` out, and any other "
                 "`--regularizer`."
             )
+        if not 0 <= price < math.inf:
+            raise ConfigError(f"`price` must be finite and not negative, got {price:g}.")
         return {"regularizer": PRICED, "weight": price}
     if flags["budget"] is None and flags["within"] is None:
         return {}

@@ -287,3 +287,10 @@ def test_advice_names_a_solver(taynode, runs, tmp_path, monkeypatch):
     assert "Use Bosh3 with rtol=" in out
     assert "Present setting: Euler on a fixed grid, 2.0 evaluations" in out
     assert plot.read_bytes()[1:4] == b"PNG"
+
+
+def test_a_negative_price_is_named_as_it_was_written(taynode):
+    # The message was about `weight`, which nobody had passed.
+    code, _, err = taynode("train", "digits", "--price", "-1")
+    assert code == 2
+    assert "`price` must be finite and not negative, got -1" in err
