@@ -15,16 +15,18 @@ from ..files import replace_text
 from .budgets import SHARES
 from .companion import read_study
 from .effort import in_words
-from .rival_claims import Compared, FOOLED, fooled_claims, GIVEN
+from .rival_claims import Compared, FOOLED, fooled_claims, GIVEN, looks_fooled
 from .statistics import CONFIDENCE, mean, mean_interval, spread
 from .study import find_study, GROUPS
 from .summary import markdown
-from .verdicts import FAILS
+from .verdicts import FAILS, HOLDS, UNDECIDED
 
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 # `python -m benchmarks.rivals` writes it.
 STEPS = "rivals-steps.json"
+# Whether a solver is fooled, by the verdict on the claim that it is not.
+WORDS = {HOLDS: "no", FAILS: "yes", UNDECIDED: "undecided"}
 NOTHING = (
     "**No study has been done yet**, so this page says nothing of what is best. "
     "`taynode paper run rivals` does all five; `python -m benchmarks.rivals` measures the steps."
@@ -49,19 +51,21 @@ class Task(NamedTuple):
 
     title: str
     found: Compared
-    fooled: Sequence[str]
+    fooled: Mapping[str, str]
     effort: str
     steps: Mapping[str, Any]
 
     def best(self, share: float) -> Best | None:
         """The best methods at a share of the evaluations; `None` if none reaches it.
 
-        Methods that fool the solver do not count. Their evaluations are no price.
+        Methods that seem to fool the solver do not count. Their evaluations are no price.
         """
         seeds = self.found.column(GIVEN, "loss").keys()
         losses = {name: self.found.losses_at(name, share) for name in self.found.rows}
         known = {
-            name: x for name, x in losses.items() if x.keys() == seeds and name not in self.fooled
+            name: x
+            for name, x in losses.items()
+            if x.keys() == seeds and not looks_fooled(self.found, name)
         }
         if not known:
             return None
@@ -100,8 +104,8 @@ def read_tasks(root: Path) -> list[Task]:
             continue
         study: Any = find_study(name)
         found = study.compared(record["numbers"])
-        claims = dict(zip(found.rows, fooled_claims(found), strict=True))
-        fooled = [method for method, claim in claims.items() if claim.verdict == FAILS]
+        claims = zip(found.rows, fooled_claims(found), strict=True)
+        fooled = {method: WORDS[claim.verdict] for method, claim in claims}
         title, effort = study.basis.title, in_words(record.get("effort"))
         tasks.append(Task(title, found, fooled, effort, steps.get(study.basis.name, {})))
     return tasks
@@ -130,7 +134,7 @@ def _verdicts(tasks: Sequence[Task]) -> list[str]:
         among = sum(name == best.first or name in best.others for best in cases)
         reached = sum(name in best.reached for best in cases)
         ratios = [task.step(name) for task in tasks if math.isfinite(task.step(name))]
-        fooled = sum(name in task.fooled for task in tasks)
+        fooled = sum(task.fooled.get(name) == WORDS[FAILS] for task in tasks)
         tried = sum(name in task.found.rows for task in tasks)
         # The order: often among the best, and cheap.
         rows.append((-among, mean(ratios), name, reached, f"{fooled} of {tried}"))
@@ -176,7 +180,7 @@ def _section(task: Task) -> str:
         for column in ("NFE", "training NFE", "least NFE"):
             cells.append(_spread(found.ratios(column, end)))
         cells += [_spread([x for x in found.column(end, "true error").values()])]
-        cells += ["yes" if name in task.fooled else "no", _number(task.step(name))]
+        cells += [task.fooled[name], _number(task.step(name))]
         rows.append(cells)
     names = [
         "method",
