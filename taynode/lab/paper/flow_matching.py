@@ -9,19 +9,21 @@ from ..files import Json
 from ..sweep.plan import Job
 from ..sweep.results import Result
 from .arms import is_usable
-from .flow_recipes import EASED, MEASUREMENTS, REFLOW
+from .flow_recipes import EASED, NAMES, RECIPES, REFLOW
 from .sampling import SAMPLING, SOLVERS, STEPS
-from .statistics import percent_fewer, spread
+from .statistics import mean, percent_fewer, spread
 from .study import Claim, judged, Numbers
 from .table_rows import column, FAILED, ratios, row_of_measured
 from .tables import AbstractTable, COLUMNS
-from .verdicts import ratio
+from .verdicts import number, ratio, reached
 
 
 # The weight that was found best on the checkerboard before any run of these studies.
 CHOSEN = "R_2, weight 0.1"
 GIVEN = "unregularized"
-RECIPES = tuple(MEASUREMENTS)
+# The energy distance of good samples is nearly zero, so differences are judged by this share of
+# that of the given model with four Euler steps.
+SAME = 0.1
 
 
 class MatchingTable(AbstractTable):
@@ -49,7 +51,7 @@ class MatchingTable(AbstractTable):
     def measurements(self, arm: RegularizerConfig, seed: int) -> tuple[str, ...]:
         """How good samples are; of unregularized flows, also of what recipes make of them."""
         del seed
-        return (SAMPLING, *(() if arm.is_used else RECIPES))
+        return (SAMPLING,) if arm.is_used else (SAMPLING, RECIPES)
 
     def jobs(self, scale: str, seeds: Sequence[int]) -> list[Job]:
         """All rows; at `smoke` without recipes, which take minutes."""
@@ -61,9 +63,9 @@ class MatchingTable(AbstractTable):
     def numbers(self, results: Sequence[Result], scale: str) -> Numbers:
         """The rows of the runs, and a row for each recipe that was applied to given models."""
         numbers = super().numbers(results, scale)
-        given = [x for x in results if is_usable(x) and set(RECIPES) <= set(x["measured"])]
-        for name in RECIPES:
-            found = {x["config"]["seed"]: x["measured"][name] for x in given}
+        given = [x for x in results if is_usable(x) and RECIPES in x["measured"]]
+        for name in NAMES:
+            found = {x["config"]["seed"]: x["measured"][RECIPES][name] for x in given}
             done = [values[SAMPLING] for values in found.values() if FAILED not in values]
             row = row_of_measured(name, None, found) | {"nll": []} | _distances(done)
             numbers["rows"].append(row)
@@ -78,32 +80,37 @@ class MatchingTable(AbstractTable):
         return [*self._from_scratch(numbers), self._eased(numbers)]
 
     def _eased(self, numbers: Numbers) -> Claim:
-        to_reflow = lambda name: ratios(numbers, name, EASED, REFLOW)
-        nfe, energy = to_reflow("NFE"), to_reflow("energy, adaptive")
-        few = to_reflow("energy, euler 4")
+        nfe, few = (ratios(numbers, name, EASED, REFLOW) for name in ("NFE", "energy, euler 4"))
+        more, margin = _more_energy(numbers, EASED, REFLOW)
+        seeds = column(numbers, REFLOW, None, "NFE")
+        done = column(numbers, EASED, None, "NFE")
         saved = percent_fewer(ratios(numbers, "NFE", EASED))
         words = "-"
         if nfe:
             words = (
-                f"{spread(nfe)} of the evaluations of reflow ({spread(saved)} % fewer than given), "
-                f"energy distance {spread(energy)} times, with four Euler steps {spread(few)} times"
+                f"{spread(nfe)} of the evaluations of reflow ({spread(saved)} % fewer than given); "
+                f"energy distance {spread(more)} more, and with four Euler steps {spread(few)} "
+                "times that of reflow"
             )
         return judged(
             "A trained flow is made cheap as well as by reflow, in the same time",
             "",
             words,
-            ratio("evaluations over those of reflow", nfe, at_most=1.0),
-            ratio("energy distance over that of reflow", energy, at_most=1.0),
-            rule="no more evaluations and no larger energy distance than with reflow",
+            ratio("evaluations over those of reflow", nfe, at_most=1.05),
+            number("energy distance over that of reflow", more, at_most=margin),
+            ratio("energy distance with four Euler steps over reflow's", few, at_most=1.0),
+            reached("an eased flow", [seed in done for seed in seeds]),
+            rule="as many evaluations, up to 5 %, samples that are as good, and of four Euler "
+            f"steps no worse; as good is {SAME:g} of the given energy distance of four Euler steps",
             is_ours=True,
         )
 
     def _from_scratch(self, numbers: Numbers) -> list[Claim]:
         """Fewer evaluations for samples that are as good, and better samples of few steps."""
         nfe = ratios(numbers, "NFE", CHOSEN)
+        more, margin = _more_energy(numbers, CHOSEN, GIVEN)
         energies = {
-            way: ratios(numbers, f"energy, {way}", CHOSEN)
-            for way in ("adaptive", "euler 4", "euler 8")
+            way: ratios(numbers, f"energy, {way}", CHOSEN) for way in ("euler 4", "euler 8")
         }
         seconds = ratios(numbers, "seconds", CHOSEN)
         evaluations = list(column(numbers, CHOSEN, None, "NFE").values())
@@ -112,10 +119,11 @@ class MatchingTable(AbstractTable):
                 "A quarter of the evaluations of samples is saved, and they are no worse",
                 "",
                 f"{spread(percent_fewer(nfe))} % fewer ({spread(evaluations)}), energy distance "
-                f"{spread(energies['adaptive'])} times",
+                f"{spread(more)} more",
                 ratio("evaluations", nfe, at_most=0.75),
-                ratio("energy distance", energies["adaptive"], at_most=1.0),
-                rule="at most 0.75 of the evaluations, and an energy distance no larger",
+                number("energy distance over that without", more, at_most=margin),
+                rule="at most 0.75 of the evaluations, and an energy distance that is larger by "
+                f"at most {SAME:g} of that of four Euler steps without regularization",
                 is_ours=True,
             ),
             judged(
@@ -158,3 +166,10 @@ def _distances(found: Sequence[Json]) -> Numbers:
         for way in ways
         for kind in ("energy", "wasserstein")
     }
+
+
+def _more_energy(numbers: Numbers, arm: str, other: str) -> tuple[list[float], float]:
+    """The energy distance of adaptive samples over that of another row, and how much is little."""
+    above, below = (column(numbers, x, None, "energy, adaptive") for x in (arm, other))
+    coarse = mean(column(numbers, GIVEN, None, "energy, euler 4").values())
+    return [above[seed] - below[seed] for seed in above if seed in below], SAME * coarse

@@ -1,7 +1,6 @@
 """What a trained flow becomes with half of its training steps once more."""
 
 import dataclasses
-import functools
 from pathlib import Path
 
 from ..files import Json
@@ -10,36 +9,37 @@ from .sampling import quality_of, SAMPLING
 from .table_rows import FAILED
 
 
-# The budget of easing, as a share of the evaluations of the given model.
-SHARE = 0.7
-TRAINED_ON, REFLOW, EASED = "flow trained on", "reflow", f"eased to {SHARE:g} with R_2"
+TRAINED_ON, REFLOW = "flow trained on", "reflow"
+EASED = "eased with R_2 to the evaluations of reflow"
+NAMES = (TRAINED_ON, REFLOW, EASED)
+RECIPES = "recipes for flows"
 
 
-def _measure(directory: Path, recipe: str) -> Json:
-    """Loss and evaluations on test data, and how good samples are."""
+def recipes_of(directory: Path) -> Json:
+    """Loss and evaluations on test data, and how good samples are, for each recipe.
+
+    Easing has the evaluations that reflow reached as its budget, so that samples are compared at
+    equal evaluations.
+    """
     from ..training.eased import evaluator_of, tested
     from ..training.easing import ease_run, EaseConfig, reflow, train_on
     from ..training.failures import TrainingFailed
     from ..training.loading import load
-    from ..training.records import RunDirectory
 
     run = load(directory)
     config = EaseConfig(regularizer="r2", seed=run.config.seed)
-    if recipe == TRAINED_ON:
-        point = train_on(run, config)
-    elif recipe == REFLOW:
-        point = reflow(run, config)
-    else:
-        budget = SHARE * RunDirectory(directory).rows()[-1]["test_nfe"]
-        try:
-            config = dataclasses.replace(config, budget=budget)
-            front = ease_run(run, config, directory / "eased-flow")
-        except TrainingFailed as failure:
-            return {FAILED: str(failure)}
-        point = front.points[-1]
-    return tested(run, evaluator_of(run), point) | {SAMPLING: quality_of(run, point.model)}
+    evaluator = evaluator_of(run)
+    found = {}
+    for name, recipe in ((TRAINED_ON, train_on), (REFLOW, reflow)):
+        point = recipe(run, config)
+        found[name] = tested(run, evaluator, point) | {SAMPLING: quality_of(run, point.model)}
+    budgeted = dataclasses.replace(config, budget=found[REFLOW]["test_nfe"])
+    try:
+        point = ease_run(run, budgeted, directory / "eased-flow").points[-1]
+        found[EASED] = tested(run, evaluator, point) | {SAMPLING: quality_of(run, point.model)}
+    except TrainingFailed as failure:
+        found[EASED] = {FAILED: str(failure)}
+    return found
 
 
-MEASUREMENTS: Measurements = {
-    name: functools.partial(_measure, recipe=name) for name in (TRAINED_ON, REFLOW, EASED)
-}
+MEASUREMENTS: Measurements = {RECIPES: recipes_of}

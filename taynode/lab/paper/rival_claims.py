@@ -157,8 +157,9 @@ def fooled_claims(found: Compared) -> list[Claim]:
             name: found.ratios(column, row)
             for name, column in (("Dopri5", "NFE, dopri5"), ("Tsit5", "NFE, tsit5"))
         }
-        every = found.column(row, "true error")
-        errors = [x for x in every.values() if math.isfinite(x)]
+        # Without a number, nothing was measured.
+        every = [x for x in found.column(row, "true error").values() if not math.isnan(x)]
+        errors = [x for x in every if math.isfinite(x)]
         told = lambda of: ", ".join(f"{spread(x) if x else '-'} with {n}" for n, x in of.items())
         claims.append(
             judged(
@@ -168,7 +169,9 @@ def fooled_claims(found: Compared) -> list[Claim]:
                 f"unregularized models {told(grown)}; evaluations {told(saved)} ({row})",
                 ratio("true error with over without", grown["Dopri5"], at_most=FOOLED),
                 # Without a number, nothing was measured.
-                reached("a true error", [x < math.inf for x in every.values() if not math.isnan(x)]),
+                reached(
+                    "a true error", [x < math.inf for x in every.values() if not math.isnan(x)]
+                ),
                 rule=f"at most {FOOLED:g} times the true error of unregularized models, with the "
                 "solver of training, which no seed fails with",
                 is_ours=True,

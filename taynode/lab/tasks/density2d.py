@@ -3,7 +3,8 @@
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+import numpy as np
+from jaxtyping import Float32, PRNGKeyArray
 
 from ...models import ConcatSquashMLP, ContinuousFlow
 from ..config import OptimizerConfig, SolveConfig, TrainConfig
@@ -38,6 +39,10 @@ class TwoMoons(AbstractDensity):
         """20,000 training and 5,000 test points."""
         make = DENSITIES[self.density]
         return Data(train=make(NUM_TRAIN, seed=0), test=make(NUM_TEST, seed=1))
+
+    def fresh(self, num: int, *, seed: int) -> Float32[np.ndarray, "{num} 2"]:
+        """New points of the density. The seeds 0 and 1 are those of the data."""
+        return DENSITIES[self.density](num, seed=seed)
 
     def model(self, key: PRNGKeyArray) -> ContinuousFlow:
         """A flow with two layers of 64, gated by time, and the exact divergence."""

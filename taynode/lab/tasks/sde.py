@@ -62,8 +62,11 @@ class SampledSDE(AbstractSDE):
 
     def load(self) -> Data:
         """Training and test points."""
-        make = DENSITIES["eight_gaussians"]
-        return Data(make(self.num_train, seed=0), make(2000, seed=1))
+        return Data(self.fresh(self.num_train, seed=0), self.fresh(2000, seed=1))
+
+    def fresh(self, num: int, *, seed: int) -> np.ndarray:
+        """New points of the law. The seeds 0 and 1 are those of the data."""
+        return DENSITIES["eight_gaussians"](num, seed=seed)
 
     def loss(self, model: NeuralSDE, batch: Points, solve: Solve, key: PRNGKeyArray) -> Outcome:
         """The energy score of all states at time 1, in the mean over the batch."""

@@ -18,9 +18,11 @@ SAMPLES = {
     for way in ["adaptive", *(f"{solver} {n}" for solver in SOLVERS for n in STEPS)]
 }
 MEASURED = {
-    flow_recipes.TRAINED_ON: {"test_loss": 0.5, "test_nfe": 50.0, SAMPLING: SAMPLES},
-    flow_recipes.REFLOW: {"test_loss": 0.5, "test_nfe": 40.0, SAMPLING: SAMPLES},
-    flow_recipes.EASED: {"failed": "Step 3 failed"},
+    flow_recipes.RECIPES: {
+        flow_recipes.TRAINED_ON: {"test_loss": 0.5, "test_nfe": 50.0, SAMPLING: SAMPLES},
+        flow_recipes.REFLOW: {"test_loss": 0.5, "test_nfe": 40.0, SAMPLING: SAMPLES},
+        flow_recipes.EASED: {"failed": "Step 3 failed"},
+    },
     TRAINED_ON: {"test_loss": 0.5, "test_nfe": 50.0},
     EASED.format(0.75): {"test_loss": 0.5, "test_nfe": 38.0},
     EASED.format(0.5): {"failed": "Step 3 failed"},
