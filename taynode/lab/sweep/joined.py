@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from ... import __version__
 from ..config import TrainConfig
 from ..files import Json
 from .plan import Job
@@ -30,13 +31,15 @@ def joined(jobs: Iterable[Job]) -> dict[Job, list[Job]]:
 def serves(result: Json, of: Job, job: Job) -> bool:
     """Whether the result of one job has all that another one asks for.
 
-    A failure in training is the same for all jobs with these settings. One that came later may be
-    that of an evaluation which the other does not ask for.
+    Runs of another version of this package may have drawn other noise, and lack some columns; they
+    serve only their own jobs. A failure in training is the same for all jobs with these settings.
+    One that came later may be that of an evaluation which the other does not ask for.
     """
     if of == job:
         return True
     has_all = (
-        of.config == job.config
+        result["environment"].get("taynode") == __version__
+        and of.config == job.config
         and set(job.evaluations) <= set(of.evaluations)
         and set(job.measurements) <= set(of.measurements)
     )

@@ -113,3 +113,9 @@ def test_to_forget_a_job_is_to_forget_what_would_serve_it(tmp_path):
     assert known_and_missing(kept, tmp_path)[1] == [kept[0]]
     forget([job()], tmp_path)
     assert Table(tmp_path).results().keys() == {kept[2]}
+
+
+def test_a_run_of_another_version_serves_its_own_job_alone(tmp_path, run):
+    Table(tmp_path).append(result_with(job([TIGHT]), environment={"taynode": "0.1.0"}))
+    assert run(job([TIGHT]))[1] == []
+    assert run(job())[1] == [job()]

@@ -6,6 +6,7 @@ import multiprocessing
 
 import pytest
 
+from taynode import __version__
 from taynode.lab.config import TrainConfig
 from taynode.lab.sweep import plan, rows
 from taynode.lab.sweep.plan import Job
@@ -27,6 +28,7 @@ def result(job, **parts):
         "config": settings["config"],
         "evaluations": {},
         "measured": {},
+        "environment": {"taynode": __version__},
         **parts,
     }
 
