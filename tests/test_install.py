@@ -1,6 +1,5 @@
 """The library works with its declared dependencies alone, without those of the lab."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,7 +7,6 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -75,35 +73,6 @@ def test_the_library_needs_none_of_the_labs_dependencies(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).is_relative_to(ROOT)
-
-
-@pytest.mark.slow
-def test_pip_install_brings_the_library_alone(tmp_path):
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    python = tmp_path / "venv" / "bin" / "python"
-
-    def run(*words):
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        return subprocess.run(
-            [python, *words], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-
-    install = "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt"
-    if run(*install, *["hatchling"]).returncode != 0:
-        pytest.skip("The test of `pip install` needs a package index, and none can be reached.")
-    done = run(*install, "--no-build-isolation", ROOT)
-    assert done.returncode == 0, done.stderr
-
-    installed = json.loads(run("-m", "pip", "list", "--format", "json").stdout)
-    names = {canonicalize_name(package["name"]) for package in installed}
-    assert "taynode" in names
-    extras = PROJECT["optional-dependencies"]
-    lab = {Requirement(line).name for key in extras.keys() - {"all"} for line in extras[key]}
-    assert not names & set(map(canonicalize_name, lab))
-
-    done = run("-c", USE)
-    assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.strip()).is_relative_to(tmp_path)
 
 
 def test_a_solve_imports_no_solver_that_is_not_used():

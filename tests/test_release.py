@@ -1,16 +1,20 @@
 """What is released: versions that agree, and a wheel that works in environments of its own."""
 
+import json
 import os
 import re
 import subprocess
 import sys
-import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import taynode as tn
+
+from .test_install import PROJECT, USE
 
 
 ROOT = Path(__file__).parents[1]
@@ -38,12 +42,11 @@ tn.Sampeld()
 
 
 def test_versions_agree():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M)
     assert citation is not None
     newest = re.search(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert newest is not None
-    assert {project["version"], citation[1], newest[1]} == {tn.__version__}
+    assert {PROJECT["version"], citation[1], newest[1]} == {tn.__version__}
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +89,21 @@ def fresh(wheel, tmp_path_factory):
         pytest.skip("The test of `pip install` needs a package index, and none can be reached.")
     assert done.returncode == 0, done.stderr
     return place, python, run
+
+
+@pytest.mark.slow
+def test_pip_install_brings_the_library_alone(fresh):
+    place, python, run = fresh
+    installed = json.loads(run(python, "-m", "pip", "list", "--format", "json").stdout)
+    names = {canonicalize_name(package["name"]) for package in installed}
+    assert "taynode" in names
+    extras = PROJECT["optional-dependencies"]
+    lab = {Requirement(line).name for key in extras.keys() - {"all"} for line in extras[key]}
+    assert not names & set(map(canonicalize_name, lab))
+
+    done = run(python, "-c", USE)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(place)
 
 
 @pytest.mark.slow

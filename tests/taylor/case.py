@@ -3,8 +3,8 @@
 A case is a function and a point. The test moves the point along a generic curve x(s) of degree 5
 and compares the derivatives of s -> fun(x(s)) at s = 0 with nested `jax.jvp`, which shares no code
 with the engine. Nested `jvp` of order 5 is slow to compile, so its values are stored in
-`references.npz`; `python -m tests.taylor.make_references` makes that file, and the slow suite
-recomputes it.
+`references.npz`; `python -m tests.taylor.make_references` makes that file and checks it, and the
+slow suite recomputes a sample of it.
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
 """Every rule against nested `jvp`, at generic and at special points."""
 
-import dataclasses
 import itertools
 import math
+import zlib
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ import taynode as tn
 from benchmarks.counting import primitives_of
 from taynode.taylor.registry import RULES
 
-from .case import Case, inexact_leaves, ORDER, reference_values
-from .make_references import all_cases, as_numbers, load
+from .case import Case, inexact_leaves, ORDER
+from .make_references import all_cases, check_stored, compare, load
 
 
 CASES = all_cases()
@@ -93,23 +93,6 @@ def jet_values(case: Case, point, order: int):
     return [[leaf[k] for leaf in by_leaf] for k in range(order + 1)]
 
 
-def compare(case: Case, values: list[list[np.ndarray]], reference: np.ndarray) -> None:
-    start = 0
-    for k, leaves in enumerate(values):
-        for leaf in leaves:
-            numbers = as_numbers([[leaf]])
-            expected = reference[start : start + numbers.size]
-            start += numbers.size
-            if not case.finite:
-                numbers, expected = (x[np.isfinite(expected)] for x in (numbers, expected))
-            scale = np.max(np.abs(expected), initial=1e-30)
-            error = np.max(np.abs(numbers - expected), initial=0.0)
-            allowed = max(case.tolerance * scale, case.absolute)
-            assert error <= allowed, f"order {k}: {numbers} instead of {expected}"
-    # The reference has all orders of the case, and each has as many numbers.
-    assert start * (case.orders + 1) == reference.size * len(values)
-
-
 def test_each_case_has_its_reference():
     assert CASES.keys() == REFERENCES.keys()
 
@@ -161,12 +144,12 @@ def test_agrees_with_nested_jvp(names, order, subtests):
             compare(CASES[name], result, REFERENCES[name])
 
 
+# A sample, since the engine is compared with all of them. All are computed again by
+# `python -m tests.taylor.make_references --check`.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.parametrize("name", [x for x in sorted(CASES) if zlib.crc32(x.encode()) % 16 == 0])
 def test_stored_references_are_what_nested_jvp_gives(name):
-    # Entries that are zero by cancellation are rounding noise, so the same measure as above holds.
-    case = dataclasses.replace(CASES[name], tolerance=max(1e-9, CASES[name].tolerance))
-    compare(case, reference_values(case), REFERENCES[name])
+    check_stored(CASES[name], REFERENCES[name])
 
 
 def test_integer_outputs_are_left_out_of_the_comparison():

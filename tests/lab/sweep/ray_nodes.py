@@ -31,6 +31,7 @@ HERE = Path(__file__).parents[1] / "training"
 SECONDS = 60
 SWEEP, ALONE = "sweep", "alone"
 # Environment variables of those whom the cluster does not know.
+ALL_STRANGERS = "strangers"
 STRANGERS = {
     "wrong token": {"RAY_AUTH_TOKEN": "wrong"},
     "no token": {"RAY_AUTH_TOKEN": ""},
@@ -163,10 +164,12 @@ def main(root, disturbance):
         wait_for(lambda: num_nodes() == 2)
         if disturbance in ("worker", "node"):
             threading.Thread(target=disturb, args=(disturbance, second), daemon=True).start()
-        if disturbance in STRANGERS:
-            # In a process of its own, since Ray keeps the token that it has read.
+        if disturbance == ALL_STRANGERS:
+            # In processes of their own, since Ray keeps the token that it has read.
             words = [sys.executable, "-m", "tests.lab.sweep.ray_nodes", str(root), SWEEP]
-            subprocess.run(words, env={**os.environ, **STRANGERS[disturbance]}, check=True)
+            for stranger, variables in STRANGERS.items():
+                say(stranger)
+                subprocess.run(words, env={**os.environ, **variables}, check=True)
         else:
             sweep(root)
 
