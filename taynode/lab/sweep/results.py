@@ -67,6 +67,9 @@ def run_jobs(
         notify(RunsDone(count, total, num_known))
     for job, result in known:
         yield job, result, ""
+    if waiting:
+        # Rather than after hours of training.
+        table.check()
     while waiting:
         alone: list[Job] = []
         for done in executor.execute(list(waiting), root / WORK):
