@@ -11,7 +11,7 @@ from taynode.lab.cli.execution import Execution
 from taynode.lab.config import ConfigError
 from taynode.lab.sweep.executor import AbstractExecutor, LocalExecutor, NUM_RETRIES
 from taynode.lab.sweep.executors import EXECUTORS
-from taynode.lab.sweep.process import Resources
+from taynode.lab.sweep.process import launch_from_here, Outcome, Resources, run_process
 from taynode.lab.sweep.results import run_jobs, WORK
 from taynode.lab.sweep.slurm_executor import SlurmExecutor
 from taynode.lab.sweep.table import Table
@@ -175,3 +175,12 @@ def test_submitit_gives_the_rows_of_the_local_executor(tmp_path, monkeypatch):
         tables.append(comparable(Table(root).results().values()))
     local, submitted = tables
     assert submitted == local
+
+
+def test_two_sweeps_on_one_job(tmp_path):
+    """BUG, fixed: the second one missed the file for errors that the first one had deleted."""
+    launch, ended = launch_from_here(WORKER, (), 1), []
+    same = lambda process=None: ended.append(run_process(job(), tmp_path, launch))
+    ended.append(run_process(job(), tmp_path, launch, on_start=same))
+    assert ended == [Outcome(), Outcome()]
+    assert not list(tmp_path.rglob("error.txt"))
