@@ -14,6 +14,7 @@ CODES = {
     "TrainingFailed": FAILED,
     "ReportError": FAILED,
     "StudyFailed": FAILED,
+    "SweepFailed": FAILED,
 }
 
 
