@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
 from taynode import lab
@@ -16,16 +18,18 @@ from taynode.lab import launch
 from taynode.lab.cli import main
 from taynode.lab.config import ConfigError
 from taynode.lab.launch import Launcher, LaunchError, LOST
+from taynode.lab.training import processes
 
 from .training.test_kills import num_rows, wait_until
 from .training.test_loop import arrays_of, without_times
+from .training.tiny_task import Tiny
 
 
 HERE = Path(__file__).parent / "training"
 
 # A process that says that it has made a step, and then does what a test wants.
 PROGRAM = """
-import os, pathlib, sys, time
+import os, pathlib, signal, sys, time
 number, resumes = int(os.environ["TAYNODE_LAUNCH_PROCESS"]), "--resume" in sys.argv
 def tell(step):
     pathlib.Path(os.environ["TAYNODE_LAUNCH_PROGRESS"]).write_text(f"step {step}")
@@ -76,6 +80,53 @@ def test_failures_without_progress_end(monkeypatch):
         launched(monkeypatch, f"sys.exit({LOST})")
 
 
+def of_two(monkeypatch, *other):
+    """As if there were another process, number 1, with these numbers."""
+    monkeypatch.setattr(processes, "of_all", lambda *own: np.array([own, other]))
+
+
+def test_processes_that_differ_are_named(monkeypatch):
+    """BUG, fixed: they trained together, each on its own data."""
+    of_two(monkeypatch, 0xABCDEF, 0x123456)
+    processes.agree_on("data", "abcdef123456")
+    with pytest.raises(ConfigError, match="The data of process 1 differ from those of process 0"):
+        processes.agree_on("data", "abcdef123457")
+
+
+@pytest.mark.parametrize(("code", "kind"), [(1, processes.PeerError), (2, ConfigError)])
+def test_an_error_of_one_process_is_one_of_all(monkeypatch, code, kind):
+    of_two(monkeypatch, code)
+    with pytest.raises(kind, match="Process 1 has failed, and says why"), processes.together():
+        pass
+    with pytest.raises(ZeroDivisionError), processes.together():
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("coordinator_address should be defined."), "JAX finds no cluster .* Pass `-n`"),
+        (jax.errors.JaxRuntimeError("DEADLINE_EXCEEDED"), f"{LOST}: it cannot join .* DEADLINE"),
+    ],
+)
+def test_errors_of_joining_are_no_tracebacks(monkeypatch, error, message):
+    """BUG, fixed: they were, and no launcher tried again."""
+
+    def fail(**options):
+        raise error
+
+    def end(code, number, message):
+        raise ConfigError(f"{code}: {message}")
+
+    monkeypatch.setenv(launch.LAUNCHED, "1")
+    monkeypatch.delenv(launch.ADDRESS, raising=False)
+    monkeypatch.setattr(processes, "end_with_input", lambda: None)
+    monkeypatch.setattr(processes, "_end", end)
+    monkeypatch.setattr(jax.distributed, "initialize", fail)
+    with pytest.raises(ConfigError, match=message):
+        processes.join()
+
+
 @pytest.mark.parametrize("words", [[], ["paper", "run"]])
 def test_only_training_is_launched(words, capsys):
     with pytest.raises(SystemExit) as stop:
@@ -101,10 +152,10 @@ def start(tmp_path):
         "PYTHONPATH": str(HERE.parents[2]),
     }
 
-    def start(out, *flags, scale="laptop", variables=None):
-        alone = [] if variables else ["-n", "2"]
+    def start(out, *flags, scale="laptop", variables=None, task="Tiny"):
+        alone = ["-n", "2"] if variables is None else []
         command = [sys.executable, "-m", "taynode.lab.cli", "launch", *alone, *flags, "--"]
-        command += ["train", "tiny_task:Tiny", "--scale", scale, "--out", str(out)]
+        command += ["train", f"tiny_task:{task}", "--scale", scale, "--out", str(out)]
         # The penalty draws random numbers for each device. Evaluations take no time to compile.
         for name, value in {"solver": "euler", "steps": 2}.items():
             command += [f"--set.evaluation.{name}", str(value)]
@@ -139,6 +190,34 @@ def check_same(one, other):
     steps = [row["step"] for row in rows[0]]
     assert steps == sorted(set(steps))
     assert rows[0][-1]["devices"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("OfProcess", "The data of process 1 differ from those of process 0"),
+        ("Tiny", "Process 0 has failed, and says why"),
+    ],
+)
+def test_all_processes_end_with_the_same_error(start, tmp_path, task, message):
+    if task == "Tiny":
+        lab.RunDirectory(tmp_path).create(Tiny().defaults("smoke"))
+    process = start(tmp_path, scale="smoke", task=task)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 2, errors
+    assert message in errors
+    assert ("There is a run in" in errors) == (task == "Tiny")
+    assert "start again" not in errors
+    assert "Traceback" not in errors
+
+
+def test_no_cluster_is_an_error_of_the_command(start, tmp_path):
+    process = start(tmp_path / "run", variables={})
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 2, errors
+    assert "JAX finds no cluster" in errors
+    assert "Traceback" not in errors
 
 
 @pytest.mark.slow

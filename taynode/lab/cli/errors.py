@@ -11,6 +11,7 @@ CODES = {
     "DataError": FAILED,
     "CheckpointError": FAILED,
     "LaunchError": FAILED,
+    "PeerError": FAILED,
     "TrainingFailed": FAILED,
     "ReportError": FAILED,
     "StudyFailed": FAILED,
