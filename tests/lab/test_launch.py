@@ -6,23 +6,29 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 from taynode import lab
-from taynode.lab import launch
+from taynode.lab import CheckpointError, launch
 from taynode.lab.cli import main
-from taynode.lab.config import ConfigError
-from taynode.lab.launch import Launcher, LaunchError, LOST
+from taynode.lab.config import ConfigError, SolveConfig
+from taynode.lab.files import write_json
+from taynode.lab.launch import Launcher, LaunchError, LOST, STOPPED
+from taynode.lab.tasks.base import Evaluated
 from taynode.lab.training import processes
+from taynode.lab.training.evaluate import EVAL_BATCH
+from taynode.lab.training.records import ENVIRONMENT
 
 from .training.test_kills import num_rows, wait_until
 from .training.test_loop import arrays_of, without_times
-from .training.tiny_task import Tiny
+from .training.tiny_task import points, Tiny
 
 
 HERE = Path(__file__).parent / "training"
@@ -36,10 +42,11 @@ def tell(step):
 """
 
 
-def launched(monkeypatch, program, **options):
+def launched(monkeypatch, program, on_start=lambda: None, **options):
     """Launch two processes with a program of their own, and return the code and what is said."""
 
     def start(words, told):
+        on_start()
         command = [sys.executable, "-c", PROGRAM + program, *words]
         return subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **told})
 
@@ -78,6 +85,90 @@ def test_an_error_is_not_tried_again(monkeypatch):
 def test_failures_without_progress_end(monkeypatch):
     with pytest.raises(LaunchError, match="This happened 4 times without a step of progress"):
         launched(monkeypatch, f"sys.exit({LOST})")
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_before_all_have_started(monkeypatch):
+    """BUG, fixed: "Process 0 was ended by signal 2. All processes start again"."""
+    at = time.monotonic()
+    assert launched(monkeypatch, "time.sleep(60)", on_start=interrupt) == (STOPPED, [])
+    assert time.monotonic() - at < 30
+
+
+IGNORES = "signal.signal(signal.SIGINT, signal.SIG_IGN)\ntell(1)\n"
+
+
+@pytest.mark.parametrize(("times", "timeout"), [(1, 0.5), (2, 300.0)])
+def test_ctrl_c_while_processes_hang(monkeypatch, tmp_path, times, timeout):
+    """BUG, fixed: the watchdog found that they hang, and they started again."""
+    ready = tmp_path / "ready"
+    program = f"{IGNORES}if number: pathlib.Path({str(ready)!r}).touch()\ntime.sleep(60)"
+
+    def interrupts():
+        while not ready.exists():
+            time.sleep(0.01)
+        for _ in range(times):
+            interrupt()
+            time.sleep(0.3)
+
+    threading.Thread(target=interrupts, daemon=True).start()
+    at = time.monotonic()
+    assert launched(monkeypatch, program, timeout=timeout) == (STOPPED, [])
+    assert time.monotonic() - at < 30
+
+
+def test_a_run_that_was_there_is_not_continued_after_a_failure(monkeypatch, tmp_path):
+    """BUG, fixed: the command was repeated with `--resume`, also if it would have been refused."""
+    file = tmp_path / "failed"
+    fails = f"file = pathlib.Path({str(file)!r})\nif not file.exists():\n file.touch()\n"
+    program = f"{fails} os.kill(os.getpid(), 9)\nsys.exit(5 if resumes else 4)"
+    code, said = launched(monkeypatch, program)
+    assert code == 4
+    assert "All processes start again, from the beginning." in said[0]
+
+
+def test_training_tells_that_it_has_begun_when_it_is_not_refused(monkeypatch, tmp_path):
+    progress = tmp_path / "progress"
+    progress.touch()
+    monkeypatch.setenv(launch.PROGRESS, str(progress))
+    run = lab.RunDirectory(tmp_path / "run")
+    config = Tiny().defaults("smoke")
+    run.create(config)
+    with pytest.raises(ConfigError, match="There is a run in"):
+        lab.train(config, Tiny(), run.path)
+    assert progress.read_text() == ""
+    write_json(run.path / ENVIRONMENT, {"data_digest": "another"})
+    with pytest.raises(CheckpointError, match="was begun on other data"):
+        lab.train(config, Tiny(), run.path, resume=True)
+    assert progress.read_text() == "beginning -1"
+
+
+def test_each_batch_of_an_evaluation_tells_that_it_is_alive(monkeypatch, tmp_path):
+    """BUG, fixed: only the first evaluation did, and later ones that took long were ended."""
+    progress = tmp_path / "progress"
+    progress.write_text("step 3")
+    monkeypatch.setenv(launch.PROGRESS, str(progress))
+    euler = SolveConfig(solver="euler", steps=2)
+    evaluator = lab.Evaluator(Tiny(), euler)
+    times = []
+
+    def plain(model, batch, key):
+        times.append(progress.stat().st_mtime)
+        os.utime(progress, (0, 0))
+        each = np.zeros(len(batch.inputs))
+        return Evaluated(each, {}, each, each, each, each), {}
+
+    monkeypatch.setattr(evaluator, "plain", plain)
+    model = eqx.nn.Identity()
+    evaluator.samples(model, points(3 * EVAL_BATCH, 0), split="test", more=False)
+    evaluator.forward_seconds(model, points(EVAL_BATCH, 0), split="test", repeats=2)
+    assert len(times) == 3 + 1 + 2
+    assert all(times)
+    # The phase stays that of steps, in which a batch that hangs is found soon.
+    assert progress.read_text() == "step 3"
 
 
 def of_two(monkeypatch, *other):

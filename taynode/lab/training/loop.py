@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..config import ConfigError, fingerprint, NO_REGULARIZER, to_dict, TrainConfig
 from ..files import Json
-from ..launch import tell
+from ..launch import tell, tell_begun
 from ..tasks.base import AbstractTask
 from .checkpoints import CheckpointError, Checkpoints, Restored
 from .devices import check_topology, everywhere, here, TOPOLOGY
@@ -90,6 +90,7 @@ def train(
             )
         training = Training(config, task, devices)
     agree_on("data", training.data_digest)
+    tell_begun()
     checkpoints = Checkpoints(
         directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )
