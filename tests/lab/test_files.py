@@ -52,7 +52,8 @@ def test_drafts_of_one_process_are_different_files(tmp_path):
     """BUG, fixed: they had the number of the process only, which is not unique on two hosts."""
     file = tmp_path / "file.json"
     with drafted(file) as first:
+        first.write_text("first")
         with drafted(file) as second:
             second.write_text("second")
-        first.write_text("first")
+        assert file.read_text() == "second"
     assert file.read_text() == "first"
