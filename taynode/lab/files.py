@@ -1,8 +1,10 @@
 """Files that survive kills, full disks and other processes."""
 
 import contextlib
+import errno
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,6 +12,8 @@ from typing import Any, TypeAlias
 
 # An object of JSON, such as the settings of a run or a row of its metrics.
 Json: TypeAlias = dict[str, Any]
+# What a file system without locks answers: some network file systems have none.
+NO_LOCKS = errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP
 
 
 def write_json(file: Path, value: Json) -> None:
@@ -30,7 +34,8 @@ def drafted(file: Path) -> Iterator[Path]:
     The new contents are on disk when the context is left. If it is left by an error, or if the
     process is killed, the old contents stay.
     """
-    draft = file.with_name(f".{file.stem}.{os.getpid()}.tmp{file.suffix}")
+    # Processes of several hosts may have the same number, and threads of one process do.
+    draft = file.with_name(f".{file.stem}.{secrets.token_hex(4)}.tmp{file.suffix}")
     try:
         with _naming(file):
             yield draft
@@ -60,10 +65,11 @@ def append_line(file: Path, line: str, *, size: int | None = None) -> None:
 
 
 @contextlib.contextmanager
-def exclusive(file: Path, *, wait: bool = True) -> Iterator[None]:
+def exclusive(file: Path, *, wait: bool = True, needed: bool = True) -> Iterator[None]:
     """Hold the lock `file`. A dead process holds no lock.
 
-    If another process holds it, this waits, or raises a `BlockingIOError`.
+    If another process holds it, this waits, or raises a `BlockingIOError`. Unless the lock is
+    `needed`, it is done without where the file system has none.
     """
     try:
         import fcntl
@@ -73,11 +79,17 @@ def exclusive(file: Path, *, wait: bool = True) -> Iterator[None]:
         return
     with open(file, "a") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise
-        except OSError:
-            pass  # Some network file systems have no locks.
+            with _naming(file):
+                fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            if needed:
+                why = (
+                    f"its file system has no locks ({error.strerror}), without which processes "
+                    "lose results of each other; choose a directory on a file system that has them"
+                )
+                raise OSError(error.errno, why, str(file)) from None
         yield
 
 

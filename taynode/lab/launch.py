@@ -24,8 +24,8 @@ from .config import ConfigError, positive
 LAUNCHED, NUMBER, COUNT, ADDRESS, PROGRESS = (
     f"TAYNODE_LAUNCH{name}" for name in ("ED", "_PROCESS", "_PROCESSES", "_ADDRESS", "_PROGRESS")
 )
-# The exit code of a process that has lost its peers; EX_TEMPFAIL of sysexits.h.
-LOST = 75
+# The exit code of a process that has lost its peers, EX_TEMPFAIL of sysexits.h; and after Ctrl-C.
+LOST, STOPPED = 75, 130
 # Failures in a row without a step of progress.
 MOST_FAILURES = 3
 # Outside of training, for imports, compilation and the record of samples.
@@ -43,7 +43,7 @@ class Launcher:
 
     - `command`: the words of the command, such as `["train", "digits"]`.
     - `number`: the number of processes on this machine; `None` for a single one of a cluster, which
-        JAX finds by the variables of SLURM, Open MPI and others.
+        JAX finds by the variables of SLURM and others.
     - `timeout`: seconds without a step after which processes are ended.
     - `say`: told what happens.
     """
@@ -65,14 +65,28 @@ class Launcher:
             )
 
     def run(self) -> int:
-        """Train to the end, and return the exit code."""
+        """Train to the end, and return the exit code.
+
+        Ctrl-C is handed on to the processes, and then none of them starts again. A second one kills
+        them.
+        """
+        interrupts: list[int] = []
+        previous = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+        try:
+            return self._run(interrupts)
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+    def _run(self, interrupts: list[int]) -> int:
         failures, farthest, words = 0, -1, list(self.command)
         while True:
             with tempfile.TemporaryDirectory(prefix="taynode-launch-") as folder:
                 group = _Group(words, self.number, Path(folder))
-                code, reason = group.wait(self.timeout)
+                code, reason = group.wait(self.timeout, interrupts)
             if not reason:
                 return code
+            if interrupts:
+                return STOPPED
             if (step := max(group.steps())) > farthest:
                 failures, farthest = 0, step
             failures += 1
@@ -80,8 +94,11 @@ class Launcher:
                 raise LaunchError(
                     f"{reason} This happened {failures} times without a step of progress."
                 )
-            self.say(f"{reason} All processes start again, from the newest checkpoint.")
-            if "--resume" not in words:
+            begun = group.has_begun()
+            where = "from the newest checkpoint" if begun else "from the beginning"
+            self.say(f"{reason} All processes start again, {where}.")
+            # A run that was there before is not continued unless the command says so.
+            if begun and "--resume" not in words:
                 words.append("--resume")
 
 
@@ -108,11 +125,20 @@ class _Group:
         """The number of steps of each process, or -1."""
         return [step for step, _ in self.known]
 
-    def wait(self, timeout: float) -> tuple[int, str]:
+    def has_begun(self) -> bool:
+        """Whether they have accepted the command, so that the run is theirs."""
+        return any(phase for _, phase in self.known)
+
+    def wait(self, timeout: float, interrupts: Sequence[int]) -> tuple[int, str]:
         """Wait for the end, and return an exit code, and why to start again, if so."""
-        previous = signal.signal(signal.SIGINT, lambda *_: self._send(signal.SIGINT))
+        num_sent = 0
         try:
             while True:
+                if len(interrupts) > num_sent:
+                    num_sent = len(interrupts)
+                    if num_sent > 1:
+                        return STOPPED, ""
+                    self._send(signal.SIGINT)
                 codes = [process.poll() for process in self.processes]
                 if all(code == 0 for code in codes):
                     return 0, ""
@@ -122,7 +148,6 @@ class _Group:
                     return LOST, stuck
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         finally:
-            signal.signal(signal.SIGINT, previous)
             self._send(signal.SIGKILL)
             for process in self.processes:
                 process.wait()
@@ -159,7 +184,7 @@ class _Group:
     def _look(self) -> None:
         for i, file in enumerate(self.files):
             phase, _, step = file.read_text().partition(" ")
-            if step.isdigit():
+            if step:
                 self.known[i] = int(step), phase
 
     def _at(self, i: int) -> str:
@@ -195,6 +220,17 @@ def end_with_input() -> None:
         pass
     # At once, because a run can continue from its checkpoints.
     os._exit(1)
+
+
+def tell_begun() -> None:
+    """Tell the launcher, if any, that a run begins or continues here, as its command says."""
+    tell("beginning", -1)
+
+
+def tell_alive() -> None:
+    """Tell the launcher, if any, that this process is not stuck."""
+    if PROGRESS in os.environ:
+        os.utime(os.environ[PROGRESS])
 
 
 def tell(phase: str, step: int) -> None:

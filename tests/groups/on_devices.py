@@ -27,6 +27,14 @@ import taynode as tn
 from benchmarks.collectives import collectives
 from taynode.lab.config import RegularizerConfig, SolveConfig
 from taynode.lab.tasks.base import Outcome
+from taynode.lab.training.build import (
+    make_quadrature,
+    make_regularizer,
+    make_solve,
+    make_weight,
+)
+from taynode.lab.training.objective import make_gradient
+from taynode.lab.training.probe import make_probe
 from taynode.lab.training.running import Training
 
 from ..lab.training.tiny_task import Tiny
@@ -160,6 +168,55 @@ class Weighted(Tiny):
         return Outcome(loss, solution, {}, number)
 
 
+class Field(eqx.Module):
+    """The second number of a row does not change: it is the rate of the first one."""
+
+    factor: jax.Array
+
+    def __call__(self, t, y, args):
+        change = -y[..., 1] * jnp.tanh(self.factor * y[..., 0] + t)
+        return jnp.stack([change, jnp.zeros_like(change)], axis=-1)
+
+
+class Unequal(Tiny):
+    """The rows of later groups are stiffer."""
+
+    def loss(self, model, batch, solve, key):
+        solution = solve(model, batch, key=key)
+        return Outcome(jnp.mean(solution.ys[-1, ..., 0] ** 2), solution, {})
+
+
+def means_over_groups(num_groups):
+    """The numbers of a batch, its gradient and a probe; and those of its groups in turn."""
+    solve = SolveConfig(solver="bosh3", rtol=1e-3, atol=1e-3)
+    penalized = RegularizerConfig("r2", weight=0.3)
+    task = Unequal()
+    config = dataclasses.replace(task.defaults("smoke"), training=solve, regularizer=penalized)
+    rates = np.repeat(np.linspace(1.0, 30.0, num_groups), ROWS // num_groups)
+    batch = np.stack([np.linspace(0.5, 1.5, ROWS), rates], axis=1)
+    model, due = Field(jnp.array(0.7)), jnp.array(True)
+
+    def compiled_on(mesh):
+        weight = make_weight(penalized, 1)
+        regularizer = make_regularizer(config, task.penalized)
+        made = make_solve(solve, regularizer=regularizer, quadrature=make_quadrature(config))
+        gradient_of = make_gradient(task, made, weight, None, 0.0, joint=True, mesh=mesh)
+        probe = make_probe(task, solve, solve, mesh=mesh)
+
+        def run(model, batch, key):
+            measured, gradient = gradient_of(model, batch, weight.init(), 0.0, key)
+            nfe = probe(due, model, batch, key)
+            never = probe(~due, model, batch, key)
+            return measured._asdict() | {"gradient": gradient.factor, "probe": nfe, "never": never}
+
+        return jax.jit(run)
+
+    together = compiled_on(tn.group_mesh(jax.devices()[:num_groups]))(model, batch, KEY)
+    alone = compiled_on(None)
+    groups = np.split(batch, num_groups)
+    return plain((together, [alone(model, x, jr.fold_in(KEY, i)) for i, x in enumerate(groups)]))
+
+
 def tensor_parallel(num_devices):
     """A solve whose vector field is divided among devices, and one whose field is not."""
     mesh = Mesh(np.array(jax.devices()[:num_devices]), ("model",))
@@ -232,6 +289,8 @@ def main(names):
             found[name] = sharded_by_jax(2)
         elif kind == "lab":
             found[name] = in_the_lab(8)
+        elif kind == "means":
+            found[name] = means_over_groups(4)
         elif kind == "tensor":
             found[name] = tensor_parallel(4)
         elif kind == "rows":

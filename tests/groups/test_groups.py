@@ -40,11 +40,26 @@ def check(found, expected, num_groups):
 
 
 def test_groups_on_devices_of_their_own_equal_groups_in_turn():
-    found = on_devices("sampled-2", "sampled-8", "rows", "lab")
+    found = on_devices("sampled-2", "sampled-8", "rows", "lab", "means")
     check(*found["sampled-2"], 2)
     check(*found["sampled-8"], 8)
     np.testing.assert_allclose(*found["rows"], rtol=1e-12)
     check_lab(*found["lab"])
+    check_means(*found["means"])
+
+
+def check_means(together, groups):
+    """The weight, the penalty and a probe, too, where groups have much and little to do."""
+    by_name = {name: np.array([group[name] for group in groups]) for name in together}
+    expected = {name: np.mean(values) for name, values in by_name.items()}
+    expected |= {"failed": np.sum(by_name["failed"]), "nfe_most": np.max(by_name["nfe"])}
+    for name, value in expected.items():
+        np.testing.assert_allclose(together[name], value, rtol=1e-10, err_msg=name)
+    # Else a group could stand for all.
+    for name in ("loss", "penalty", "nfe", "gradient", "probe"):
+        assert len(set(by_name[name])) == len(groups), name
+    assert together["weight"] == 0.3
+    assert np.isnan(together["never"])
 
 
 def check_lab(groups, whole):

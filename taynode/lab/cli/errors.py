@@ -11,9 +11,11 @@ CODES = {
     "DataError": FAILED,
     "CheckpointError": FAILED,
     "LaunchError": FAILED,
+    "PeerError": FAILED,
     "TrainingFailed": FAILED,
     "ReportError": FAILED,
     "StudyFailed": FAILED,
+    "SweepFailed": FAILED,
 }
 
 

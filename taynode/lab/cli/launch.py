@@ -24,7 +24,7 @@ def launch(
         What to launch, after --, such as train digits.
     n
         Number of processes on this machine. By default, this is one process of a cluster that JAX
-        detects, such as SLURM or Open MPI.
+        detects, such as SLURM.
     timeout
         Seconds without a step after which all processes are ended and start again.
 

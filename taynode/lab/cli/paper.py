@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 import traceback
 from pathlib import Path
 
@@ -103,8 +104,9 @@ def _run(names: list[str], options: Options, execution: Execution) -> list[str]:
     root = options.out / options.scale
     seeds = {study: seeds_of(study, options.scale, options.seeds) for study in studies}
     if not options.resume:
+        say = lambda message: print(message, file=sys.stderr)
         for study in studies:
-            forget(study.jobs(options.scale, seeds[study]), root / "runs")
+            forget(study.jobs(options.scale, seeds[study]), root / "runs", say=say)
     claims: dict[str, list[Json]] = {}
     problems = []
     title = studies[0].name if len(studies) == 1 else f"{len(studies)} studies"

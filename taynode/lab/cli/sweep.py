@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 SECONDS = "train_seconds"
 
 
+class SweepFailed(Exception):
+    """Some runs of a sweep could not be done. The message says why."""
+
+
 def sweep(
     *configs: Path,
     task: str | None = None,
@@ -67,8 +71,12 @@ def sweep(
     directory = root / "sweeps"
     directory.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[Point]] = {}
+    problems = []
     for config in sweeps:
-        points = _run(config, defaults[config.name], root, executor, quiet=json_output)
+        points, errors = _run(config, defaults[config.name], root, executor, quiet=json_output)
+        if errors:
+            why = errors[0].rstrip(".")
+            problems.append(f"{config.name}: {len(errors)} runs could not be done, such as: {why}.")
         rows = rows_of(points, config.objectives)
         seconds = sum(x.values.get(SECONDS, 0) * (x.num_seeds - x.num_failed) for x in points)
         record = {"sweep": config.name, "task": config.task, "scale": config.scale}
@@ -84,6 +92,8 @@ def sweep(
     _draw(found, sweeps[0].objectives, stem)
     if not json_output:
         print(f"Figure: {stem}.png")
+    if problems:
+        raise SweepFailed(f"{' '.join(problems)} Call it again to try them again.")
 
 
 def _run(
@@ -93,30 +103,32 @@ def _run(
     executor: "AbstractExecutor",
     *,
     quiet: bool,
-) -> "list[Point]":
-    from ..sweep.points import points_of
+) -> "tuple[list[Point], list[str]]":
+    """Execute the runs of a sweep, and return its points and the errors of runs without results."""
+    from ..sweep.points import check_objectives, points_of
     from ..sweep.results import run_jobs
     from ..sweep.table import Table
 
     runs = root / "runs"
     watch = None if quiet else ProgressPrinter(config.name)
     if config.search is None:
-        choices = config.choices()
+        choices, results, errors = config.choices(), {}, []
         jobs = [job for choice in choices for job in config.jobs(choice, defaults)]
-        ended = {job: x for job, x, _ in run_jobs(jobs, runs, executor, on_progress=watch)}
-        results = {job: x for job, x in ended.items() if x is not None}
-        num_open = len(ended) - len(results)
+        for job, result, error in run_jobs(jobs, runs, executor, on_progress=watch):
+            check_objectives(config, result)
+            if result is None:
+                errors.append(error)
+            else:
+                results[job] = result
     else:
         from ..sweep.search import Search
 
         search = Search(config, defaults, runs, root / "sweeps")
         search.run(executor, on_progress=watch)
-        choices, num_open, results = search.choices(), search.num_open(), Table(runs).results()
-    points = points_of(config, choices, defaults, results)
-    if num_open and not quiet:
-        what = "Runs that" if config.search is None else "Trials that run elsewhere or"
-        print(f"{what} could not be done: {num_open}. Call it again to continue.")
-    return points
+        choices, errors, results = search.choices(), search.errors, Table(runs).results()
+        if (elsewhere := search.num_elsewhere()) and not quiet:
+            print(f"Trials that run elsewhere: {elsewhere}. Call it again when they have ended.")
+    return points_of(config, choices, defaults, results), errors
 
 
 def _draw(found: "dict[str, list[Point]]", objectives: tuple[str, str], stem: Path) -> None:

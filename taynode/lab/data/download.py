@@ -38,7 +38,8 @@ def download(file: RemoteFile, target: Path, *, progress: OnProgress = silent) -
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with exclusive(target.with_name(f".{target.name}.lock")):
+        # Where there are no locks, the checksum shows whether two processes disturbed each other.
+        with exclusive(target.with_name(f".{target.name}.lock"), needed=False):
             failures = _try_mirrors(file, target, progress)
     except OSError as error:
         raise DataError(f"{file.name}: cannot write to {target.parent}: {error}.") from error

@@ -20,6 +20,13 @@ TABLES = ("settings", "grid", "search")
 RANGE = {"low", "high", "log"}
 # Of training data, so that test data tell how good the chosen settings are.
 OBJECTIVES = ("train_nfe", "train_loss")
+# The numbers that the last row of a run may have, see `Training.row`. Each split may have further
+# metrics, which depend on the task.
+METRICS = (
+    *(f"{split}_{name}" for split in ("train", "test") for name in ("nfe", "loss", "error")),
+    *("valid_loss", "r2", "r3", "kinetic", "jacobian", "penalty", "weight", "training_nfe"),
+    *("train_seconds", "seconds_per_step", "compile_seconds", "forward_seconds"),
+)
 REGULARIZER = "regularizer.name"
 STRENGTHS = {"regularizer.weight", "regularizer.budget"}
 
@@ -121,6 +128,9 @@ def read_sweep(name: str, values: Json, *, task: str | None = None) -> SweepConf
     objectives = values.get("objectives", OBJECTIVES)
     if not _is_list_of(objectives, str) or len(objectives) != 2:
         raise ConfigError(f"`objectives` must be two names of metrics, got {objectives!r}.")
+    for objective in objectives:
+        if not objective.startswith(("train_", "test_")):
+            one_of("objectives", objective, METRICS)
     search = _search(values["search"]) if "search" in values else None
     return SweepConfig(
         name,

@@ -166,6 +166,8 @@ class LocalExecutor(AbstractPool[concurrent.futures.Future]):
         places = itertools.cycle(self.cores if pins else [None])
         self.places = list(itertools.islice(places, self.num_processes))
         self.processes: set[subprocess.Popen] = set()
+        self.threads: list[threading.Thread] = []
+        self.is_cancelled = False
 
     @property
     def capacity(self) -> int:
@@ -174,11 +176,15 @@ class LocalExecutor(AbstractPool[concurrent.futures.Future]):
 
     def start(self, jobs: Sequence[Job], root: Path) -> list[concurrent.futures.Future]:
         """Start some jobs, each in a thread that waits for its process."""
+        self.is_cancelled = False
+        self.threads = [thread for thread in self.threads if thread.is_alive()]
         futures = []
         for job in jobs:
             futures.append(future := concurrent.futures.Future())
             words = job, root, self.places.pop(0), future
-            threading.Thread(target=self._run, args=words, daemon=True).start()
+            thread = threading.Thread(target=self._run, args=words, daemon=True)
+            thread.start()
+            self.threads.append(thread)
         return futures
 
     def wait(self) -> list[concurrent.futures.Future]:
@@ -191,9 +197,13 @@ class LocalExecutor(AbstractPool[concurrent.futures.Future]):
         return handle.result()
 
     def cancel(self) -> None:
-        """End the running jobs."""
+        """End the running jobs, and wait until their cores are free."""
+        # Threads that have not started their process yet end it when they have.
+        self.is_cancelled = True
         for process in list(self.processes):
             process.kill()
+        for thread in self.threads:
+            thread.join()
 
     def _run(self, job: Job, root: Path, core: int | None, future: concurrent.futures.Future):
         started = []
@@ -201,6 +211,8 @@ class LocalExecutor(AbstractPool[concurrent.futures.Future]):
         def on_start(process: subprocess.Popen) -> None:
             started.append(process)
             self.processes.add(process)
+            if self.is_cancelled:
+                process.kill()
             _pin(process.pid, core)
 
         # An error of one job must not stop the others.

@@ -31,12 +31,18 @@ class Point:
     values: dict[str, float]
 
 
+def check_objectives(config: SweepConfig, result: Result | None) -> None:
+    """Raise an error unless a run has the objectives, or no numbers at all."""
+    if result is not None and not has_failed(result):
+        for name in config.objectives:
+            one_of("objectives", name, result["row"])
+
+
 def point_of(config: SweepConfig, choice: Choice, results: Sequence[Result | None]) -> Point:
     """The point of a choice, from the results of its runs."""
+    for result in results:
+        check_objectives(config, result)
     rows = [result["row"] for result in results if result is not None and not has_failed(result)]
-    for name in config.objectives:
-        for row in rows:
-            one_of("objectives", name, row)
     names = [*config.objectives, *(name for name in SHOWN if all(name in row for row in rows))]
     values = {name: sum(row[name] for row in rows) / len(rows) for name in names} if rows else {}
     return Point(choice, len(results), len(results) - len(rows), values)

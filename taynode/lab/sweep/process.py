@@ -4,11 +4,13 @@ import dataclasses
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..config import positive
-from ..files import write_json
+from ..files import replace_text, write_json
+from .directory import ERROR, JOB
 from .plan import Job
 from .worker import ATTACHED, TASK
 
@@ -90,13 +92,14 @@ def run_process(
     """Execute a job in its directory below a root, in a process that ends when this one ends."""
     directory = job.directory(root)
     directory.mkdir(parents=True, exist_ok=True)
-    file, errors = directory / "job.json", directory / "error.txt"
+    file, errors = directory / JOB, directory / ERROR
     write_json(file, job.as_dict())
     command = [sys.executable, "-m", launch.worker, str(file), str(directory), ATTACHED]
     # The user has named these tasks, not the job, which may come from a file.
     command += [word for task in launch.tasks for word in (TASK, task)]
     with (
-        open(errors, "w") as stream,
+        # Not in the directory, where another process may be at work on the same job.
+        tempfile.TemporaryFile("w+", errors="replace") as stream,
         subprocess.Popen(
             command,
             # Nothing is written to it. It is closed when this process ends for any reason.
@@ -110,13 +113,16 @@ def run_process(
         if on_start is not None:
             on_start(process)
         code = process.wait()
-    lines = errors.read_text(errors="replace").strip().splitlines()
+        stream.seek(0)
+        said = stream.read()
     if code == 0:
         errors.unlink(missing_ok=True)
         return Outcome()
+    replace_text(errors, said)
     if code < 0:
         # By the system, for example, when memory is short.
         return Outcome(f"The process was ended by signal {-code}.", is_lost=True)
+    lines = said.strip().splitlines()
     return Outcome(lines[-1] if lines else f"exit code {code}")
 
 

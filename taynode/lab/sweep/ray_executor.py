@@ -112,7 +112,7 @@ class RayExecutor(AbstractPool[Any]):
         """How a job ended."""
         errors = self.ray.exceptions
         try:
-            return Outcome(*self.ray.get(handle))
+            *outcome, problem = self.ray.get(handle)
         except (
             errors.WorkerCrashedError,
             errors.NodeDiedError,
@@ -122,6 +122,10 @@ class RayExecutor(AbstractPool[Any]):
             return Outcome(f"Its Ray worker or node died: {_first_line(error)}", is_lost=True)
         except errors.RayError as error:
             return Outcome(f"{type(error).__name__}: {_first_line(error)}")
+        if problem:
+            # The others would fail there, too, and soon, so that the node would get them all.
+            raise ConfigError(f"`out`: {problem}")
+        return Outcome(*outcome)
 
     def cancel(self) -> None:
         """End the running jobs, and disconnect."""
@@ -173,12 +177,15 @@ class RayExecutor(AbstractPool[Any]):
             self.ray.shutdown()
 
 
-def _run(job: Json, root: str, launch: Launch, mark: str) -> tuple[str, bool]:
-    """Execute a job on a node. The node may have joined after the others were checked."""
+def _run(job: Json, root: str, launch: Launch, mark: str) -> tuple[str, bool, str]:
+    """Execute a job on a node, and return its error, whether it was lost, and what is wrong.
+
+    The node may have joined after the others were checked.
+    """
     if problem := why_not_shared(mark):
-        return problem, False
+        return "", False, problem
     outcome = run_process(job_from_dict(job), Path(root), launch)
-    return outcome.error, outcome.is_lost
+    return outcome.error, outcome.is_lost, ""
 
 
 def _check_address(address: str) -> None:

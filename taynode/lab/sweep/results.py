@@ -6,6 +6,7 @@ worker's directory to the table when the worker ends. If this process is killed 
 next call moves it.
 """
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -67,6 +68,9 @@ def run_jobs(
         notify(RunsDone(count, total, num_known))
     for job, result in known:
         yield job, result, ""
+    if waiting:
+        # Rather than after hours of training.
+        table.check()
     while waiting:
         alone: list[Job] = []
         for done in executor.execute(list(waiting), root / WORK):
@@ -122,10 +126,13 @@ def remark(result: Result | None) -> str:
     return f"begun anew: {result['redone']}" if result.get("redone") else ""
 
 
-def forget(jobs: Iterable[Job], root: Path) -> None:
+def forget(
+    jobs: Iterable[Job], root: Path, *, say: Callable[[str], object] = lambda message: None
+) -> None:
     """Delete the results and the files of some jobs, after waiting for their workers.
 
-    Results of other jobs that would serve these are deleted, too.
+    Results of other jobs that would serve these are deleted, too. `say` is told of each worker that
+    is waited for.
     """
     wanted = list(jobs)
     kept = Kept(Table(root).results())
@@ -133,10 +140,22 @@ def forget(jobs: Iterable[Job], root: Path) -> None:
     for job in jobs:
         directory = job.directory(root / WORK)
         if directory.exists():
-            with exclusive(directory / LOCK):
+            with _without_worker(directory, say):
                 clear(directory)
     # Last, because a result that is still in a directory would be moved to the table.
     Table(root).forget(jobs)
+
+
+@contextlib.contextmanager
+def _without_worker(directory: Path, say: Callable[[str], object]) -> Iterator[None]:
+    """Hold the lock of a worker, and say so if it has to be waited for."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(exclusive(directory / LOCK, wait=False))
+        except BlockingIOError:
+            say(f"Waiting for a run in {directory}, which another process executes.")
+            held.enter_context(exclusive(directory / LOCK))
+        yield
 
 
 def collect(job: Job, root: Path, table: Table) -> Result | None:
@@ -148,6 +167,8 @@ def collect(job: Job, root: Path, table: Table) -> Result | None:
     if (parameters := directory / PARAMETERS).exists():
         kept = root / MODELS / name_of_parameters(job)
         kept.parent.mkdir(exist_ok=True)
-        os.replace(parameters, kept)
+        # Another process that collects the same result may have moved them just now.
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(parameters, kept)
     table.append(result)
     return result

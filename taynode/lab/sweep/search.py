@@ -20,7 +20,7 @@ from .config import Choice, Range, SearchConfig, SweepConfig
 from .executor import AbstractExecutor
 from .executors import optional
 from .plan import Job
-from .points import point_of
+from .points import check_objectives, point_of
 from .results import collect, has_failed, IDLE, remark, Result, RunsDone, WORK
 from .table import Table
 
@@ -64,6 +64,8 @@ class Search:
         self.table = Table(root)
         self.open: dict[int, _Trial] = {}
         self.problem = ""
+        # The errors of runs that this process could not do.
+        self.errors: list[str] = []
 
     def run(
         self,
@@ -80,7 +82,12 @@ class Search:
             results = self.table.results()
             for done in executor.execute(self._jobs(results), self.root / WORK):
                 result = collect(done.job, self.root, self.table)
-                results |= {} if result is None else {done.job: result}
+                if result is None:
+                    self.errors.append(done.error)
+                else:
+                    results[done.job] = result
+                    # Rather than when all seeds of a trial have ended.
+                    check_objectives(self.config, result)
                 self._end(done.job, result)
                 num_failed += has_failed(result)
                 count, message = self._num_done(), done.error or remark(result)
@@ -100,6 +107,10 @@ class Search:
     def num_open(self) -> int:
         """The number of trials that have not ended."""
         return sum(not trial.state.is_finished() for trial in self._trials())
+
+    def num_elsewhere(self) -> int:
+        """The number of trials that other processes have not ended."""
+        return self.num_open() - len(self.open)
 
     def _open(self) -> Any:
         storage = self.optuna.storages.JournalStorage(

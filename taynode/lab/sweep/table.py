@@ -37,6 +37,11 @@ class Table:
             job: result for file in sorted(self.root.glob("*.jsonl")) for job, result in _read(file)
         }
 
+    def check(self) -> None:
+        """Raise an error if the directory cannot be written to or has no locks."""
+        with self._locked():
+            pass
+
     def append(self, result: Json) -> None:
         """Add a result that is not in the table yet. It is on disk when this returns."""
         line = json.dumps(row_of_result(result))

@@ -1,8 +1,10 @@
 """The devices that a run trains on."""
 
 import contextlib
+import functools
 import os
 import warnings
+from collections.abc import Callable, Hashable
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -118,18 +120,24 @@ def everywhere(tree: T, mesh: Mesh | None) -> T:
         return tree
     leaves, treedef = jtu.tree_flatten(tree)
     arrays = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array | np.ndarray)]
-    kinds = {i: jr.key_impl(leaves[i]) for i in arrays if _is_key(leaves[i])}
+    kinds = tuple(jr.key_impl(leaves[i]) if _is_key(leaves[i]) else None for i in arrays)
     # From NumPy, since arrays of one process are not those of another one for JAX.
-    values = [np.asarray(jr.key_data(leaves[i]) if i in kinds else leaves[i]) for i in arrays]
-
-    def copied(values: list[jax.Array]) -> list[jax.Array]:
-        pairs = zip(arrays, values, strict=True)
-        return [jr.wrap_key_data(x, impl=kinds[i]) if i in kinds else jnp.copy(x) for i, x in pairs]
-
-    placed = jax.jit(copied, out_shardings=NamedSharding(mesh, PartitionSpec()))(values)
-    for i, x in zip(arrays, placed, strict=True):
+    plain = lambda x: np.asarray(jr.key_data(x) if _is_key(x) else x)
+    values = [plain(leaves[i]) for i in arrays]
+    for i, x in zip(arrays, _copier(mesh)(values, kinds), strict=True):
         leaves[i] = x
     return jtu.tree_unflatten(treedef, leaves)
+
+
+@functools.cache
+def _copier(mesh: Mesh) -> Callable:
+    """A function that copies arrays to all devices, which is compiled once for the same shapes."""
+
+    def copied(values: list[jax.Array], kinds: tuple[Hashable, ...]) -> list[jax.Array]:
+        pairs = zip(values, kinds, strict=True)
+        return [jr.wrap_key_data(x, impl=kind) if kind else jnp.copy(x) for x, kind in pairs]
+
+    return jax.jit(copied, static_argnums=1, out_shardings=NamedSharding(mesh, PartitionSpec()))
 
 
 def here(tree: T) -> T:

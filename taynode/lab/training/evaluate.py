@@ -12,6 +12,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 from ...quadrature import Augmented
 from ...regularizers import AbstractRegularizer
 from ..config import SolveConfig
+from ..launch import tell_alive
 from ..tasks.base import AbstractTask, Evaluated, Samples
 from .build import make_solve, reported
 from .devices import everywhere
@@ -142,6 +143,7 @@ class Evaluator:
         run()
         times = []
         for _ in range(repeats):
+            tell_alive()
             start = time.perf_counter()
             run()
             times.append(time.perf_counter() - start)
@@ -155,6 +157,8 @@ class Evaluator:
 
         Each device has as many.
         """
+        # Large evaluations may take longer than steps may.
+        tell_alive()
         num_devices = 1 if self.mesh is None else self.mesh.size
         places = np.arange(-(-EVAL_BATCH // num_devices) * num_devices)
         stop = min(start + EVAL_BATCH, count)

@@ -1,19 +1,20 @@
 """The one training loop."""
 
 import dataclasses
+import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ..config import ConfigError, fingerprint, NO_REGULARIZER, to_dict, TrainConfig
 from ..files import Json
-from ..launch import tell
+from ..launch import tell, tell_begun
 from ..tasks.base import AbstractTask
 from .checkpoints import CheckpointError, Checkpoints, Restored
 from .devices import check_topology, everywhere, here, TOPOLOGY
 from .failures import FailureCheck, TrainingFailed
 from .interruption import Interruption
-from .processes import agreed, is_first, of_all, Wanted
+from .processes import agree_on, agreed, is_first, of_all, together, Wanted
 from .records import METRICS, RunDirectory
 from .running import Training
 
@@ -77,27 +78,28 @@ def train(
     """
     directory = RunDirectory(out)
     writes = is_first()
-    if writes and directory.exists() and not resume:
-        raise ConfigError(
-            f"There is a run in {directory.path} already: pass `--resume` to go on with it, or "
-            "another `--out`."
-        )
-    training = Training(config, task, devices)
-    if not writes:
-        pass
-    elif not directory.exists():
-        directory.create(config, task.data_label, training.data_digest)
-    elif directory.environment().get("data_digest") not in (None, training.data_digest):
-        raise CheckpointError(
-            f"The run in {directory.path} was begun on other data than there is now. Restore that "
-            "data to continue the run, or start another run."
-        )
+    settings = f"{fingerprint(config)} on {devices} devices"
+    agree_on("settings", hashlib.sha256(settings.encode()).hexdigest())
+    # As the first process says, since launchers of other hosts may have seen less of the run.
+    resume = bool(of_all(resume)[0, 0])
+    with together():
+        if writes and directory.exists() and not resume:
+            raise ConfigError(
+                f"There is a run in {directory.path} already: pass `--resume` to go on with it, or "
+                "another `--out`."
+            )
+        training = Training(config, task, devices)
+    agree_on("data", training.data_digest)
+    tell_begun()
     checkpoints = Checkpoints(
         directory.checkpoints, fingerprint=fingerprint(config), config=to_dict(config)
     )
-    of_all()  # The others wait for the first one.
+    with together():  # The others wait for the first one.
+        if writes:
+            _begin(directory, training, task.data_label)
     template = here(training.saved) if training.mesh is not None else training.saved
-    restored = checkpoints.restore(template) if resume else None
+    with together():
+        restored = checkpoints.restore(template) if resume else None
     _check_same(restored, directory)
     if restored is not None:
         training.saved = everywhere(restored.state, training.mesh)
@@ -105,10 +107,12 @@ def train(
             setattr(training, name, restored.info.get(name, getattr(training, name)))
         check_topology(training.topology, restored)
     step = None if restored is None else restored.step
+    with together():
+        if writes:
+            directory.truncate(-1 if step is None else step)
+            evaluated = [s for s in training.evaluate_at if step is not None and s <= step]
+            _check_rows(directory, evaluated)
     set_status = directory.set_status if writes else lambda *args, **more: None
-    if writes:
-        directory.truncate(-1 if step is None else step)
-        _check_rows(directory, [s for s in training.evaluate_at if step is not None and s <= step])
     set_status("running")
     loop = _Loop(training, directory, checkpoints, on_progress, writes=writes)
     try:
@@ -125,6 +129,17 @@ def train(
         on_finish(training.on_one_device(), directory.path)
     set_status("finished", step=training.num_steps)
     return directory
+
+
+def _begin(directory: RunDirectory, training: Training, data_label: str) -> None:
+    """Create the directory of a run, or raise an error unless it was begun on the same data."""
+    if not directory.exists():
+        directory.create(training.config, data_label, training.data_digest)
+    elif directory.environment().get("data_digest") not in (None, training.data_digest):
+        raise CheckpointError(
+            f"The run in {directory.path} was begun on other data than there is now. Restore that "
+            "data to continue the run, or start another run."
+        )
 
 
 def _check_same(restored: Restored | None, directory: RunDirectory) -> None:

@@ -21,6 +21,9 @@ regularizer = "r2"
 GRID = TEXT + "[grid]\nweight = [0.0, 0.1]"
 SEARCH = TEXT + "[search]\ntrials = 3\nspace.weight = {low = 0.1, high = 1.0}"
 
+# Of a metric that depends on the task, as far as the file is concerned.
+WRONG = "seeds = 3\nobjectives = ['train_nfe', 'train_los']"
+
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
@@ -89,6 +92,8 @@ def test_a_search_of_which_nothing_could_be_done(sweep):
         ({"a": GRID, "b": GRID.replace("smoke", "laptop")}, ["--task", TASK], "one scale"),
         ({"a": GRID}, ["--task", TASK, "--executor", "cloud"], "`executor` 'cloud' is not known"),
         ({"a": "objectives = ['x', 'train_loss']" + GRID}, ["--task", TASK], "`objectives` 'x'"),
+        ({"a": WRONG + GRID}, ["--task", TASK, "--jobs", "1"], "did you mean 'train_loss'"),
+        ({"a": WRONG + SEARCH}, ["--task", TASK, "--jobs", "1"], "did you mean 'train_loss'"),
     ],
 )
 def test_bad_input(sweep, tmp_path, files, words, message):
@@ -97,3 +102,18 @@ def test_bad_input(sweep, tmp_path, files, words, message):
     assert message in err
     assert "Traceback" not in err
     assert out == ""
+    # BUG, fixed: a wrong objective was an error when all runs had ended.
+    assert len(list(tmp_path.rglob("result.json"))) <= 1
+
+
+@pytest.mark.parametrize(("text", "count"), [(GRID, 2), (SEARCH, 3)], ids=["grid", "search"])
+def test_runs_that_could_not_be_done_are_an_error(sweep, tmp_path, monkeypatch, text, count):
+    """BUG, fixed: the exit code was 0, and with `--json` nothing was said."""
+    monkeypatch.setattr("taynode.lab.cli.sweep.WORKER", "no.such.worker")
+    code, out, err = sweep({"none": text}, "--task", TASK, "--json")
+    assert code == 1
+    assert f"error: none: {count} runs could not be done, such as: " in err
+    assert "No module named 'no'" in err
+    # What there is has been written, before.
+    assert json.loads(out)["sweep"] == "none"
+    assert (tmp_path / "smoke" / "sweeps" / "none.png").exists()

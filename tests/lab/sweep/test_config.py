@@ -75,6 +75,8 @@ GRID = 'task = "toy"\n[grid]\nepochs = [1]'
         ("seeds = 0\n" + GRID, "`seeds` must be positive"),
         ("seeds = [1, 1]\n" + GRID, "`seeds` must be a number or a list of different seeds"),
         ("objectives = ['test_nfe']\n" + GRID, "`objectives` must be two names"),
+        ("objectives = ['trian_nfe', 'train_loss']\n" + GRID, "did you mean 'train_nfe'"),
+        ("objectives = ['training_nfe', 'penalyt']\n" + GRID, "did you mean 'penalty'?"),
         (GRID + "\nepoch = [1]", "`grid` 'epoch' is not known: did you mean 'epochs'"),
         (GRID + "\nregularizer.weigth = [1]", "did you mean 'regularizer.weight'"),
         (GRID + "\nseed = [1]\nscale = ['smoke']", "`grid` 'scale' is not known"),

@@ -1,7 +1,9 @@
 """Executors: any of them gives the same rows, and a run that is lost is not given up."""
 
 import sys
-from types import SimpleNamespace
+import threading
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from submitit.core.utils import UncompletedJobError
@@ -9,16 +11,18 @@ from submitit.core.utils import UncompletedJobError
 from taynode.lab.cli import main
 from taynode.lab.cli.execution import Execution
 from taynode.lab.config import ConfigError
+from taynode.lab.sweep import process
 from taynode.lab.sweep.executor import AbstractExecutor, LocalExecutor, NUM_RETRIES
 from taynode.lab.sweep.executors import EXECUTORS
-from taynode.lab.sweep.process import Resources
+from taynode.lab.sweep.process import launch_from_here, Outcome, Resources, run_process
+from taynode.lab.sweep.ray_executor import _run, RayExecutor
 from taynode.lab.sweep.results import run_jobs, WORK
 from taynode.lab.sweep.slurm_executor import SlurmExecutor
 from taynode.lab.sweep.table import Table
 
 from ..rows import comparable
 from . import searching
-from .pretend import DIES, DIES_ONCE, FAILS, HANGS_ONCE, job, WORKER
+from .pretend import DIES, DIES_ONCE, FAILS, HANGS_ONCE, job, SECONDS, WORKER
 from .test_sweep import HERE, job as tiny_job, TASK
 
 
@@ -160,6 +164,22 @@ def test_a_directory_that_slurm_nodes_do_not_share_is_said_at_once(tmp_path):
     assert executor.outcome(Handle("FAILED", log)).is_lost
 
 
+def test_a_ray_node_that_joins_later_and_does_not_share_the_directory(tmp_path, monkeypatch):
+    """BUG, fixed: it failed at once, and so got nearly all of the jobs that were left."""
+    errors = dict.fromkeys(
+        ("WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ObjectLostError", "RayError"),
+        ZeroDivisionError,
+    )
+    ray: Any = ModuleType("ray")
+    ray.get, ray.exceptions = lambda found: found, SimpleNamespace(**errors)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    executor = RayExecutor(address="10.0.0.1:6379")
+    found = _run(job().as_dict(), str(tmp_path), executor.launch, str(tmp_path / ".shared-1"))
+    with pytest.raises(ConfigError, match=r"`out`: .* does not share .* choose a directory"):
+        executor.outcome(found)
+    assert executor.outcome(("it failed", True, "")) == Outcome("it failed", is_lost=True)
+
+
 @pytest.mark.slow
 def test_submitit_gives_the_rows_of_the_local_executor(tmp_path, monkeypatch):
     monkeypatch.chdir(HERE)
@@ -175,3 +195,45 @@ def test_submitit_gives_the_rows_of_the_local_executor(tmp_path, monkeypatch):
         tables.append(comparable(Table(root).results().values()))
     local, submitted = tables
     assert submitted == local
+
+
+def test_two_sweeps_on_one_job(tmp_path):
+    """BUG, fixed: the second one missed the file for errors that the first one had deleted."""
+    launch, ended = launch_from_here(WORKER, (), 1), []
+    same = lambda process=None: ended.append(run_process(job(), tmp_path, launch))
+    ended.append(run_process(job(), tmp_path, launch, on_start=same))
+    assert ended == [Outcome(), Outcome()]
+    assert not list(tmp_path.rglob("error.txt"))
+
+
+def test_an_executor_that_was_closed_is_used_again(tmp_path, monkeypatch):
+    """BUG, fixed: its cores were not free yet, "pop from empty list"."""
+    monkeypatch.setenv(SECONDS, "0.3")
+    executor = LocalExecutor(2, worker=WORKER)
+    for start in (0, 10):
+        ended = executor.execute([job(start + seed) for seed in range(5)], tmp_path)
+        assert next(ended).error == ""
+        ended.close()
+    assert len(executor.places) == 2
+
+
+def test_a_job_that_has_no_process_yet_is_cancelled_too(tmp_path, monkeypatch):
+    """BUG, fixed: it started its process afterwards."""
+    monkeypatch.setenv(SECONDS, "60")
+    started, cancelled = threading.Event(), threading.Event()
+    environment = process.environment
+
+    def late(*args):
+        started.set()
+        assert cancelled.wait(30)
+        return environment(*args)
+
+    monkeypatch.setattr(process, "environment", late)
+    executor = LocalExecutor(1, worker=WORKER)
+    (handle,) = executor.start([job()], tmp_path)
+    started.wait(30)
+    threading.Timer(0.2, cancelled.set).start()
+    executor.cancel()
+    assert cancelled.is_set()
+    assert executor.outcome(handle).is_lost
+    assert not executor.processes

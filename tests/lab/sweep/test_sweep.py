@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -11,11 +12,11 @@ import pytest
 
 from taynode import lab
 from taynode.lab.config import OptimizerConfig, RegularizerConfig, SolveConfig
-from taynode.lab.files import write_json
-from taynode.lab.sweep.directory import PARAMETERS, RESULT
+from taynode.lab.files import exclusive, write_json
+from taynode.lab.sweep.directory import clear, LOCK, PARAMETERS, RESULT
 from taynode.lab.sweep.executor import AbstractExecutor, Done, LocalExecutor
 from taynode.lab.sweep.plan import EvaluationConfig, Job, job_from_dict
-from taynode.lab.sweep.results import forget, known_and_missing, MODELS, run_jobs, WORK
+from taynode.lab.sweep.results import collect, forget, known_and_missing, MODELS, run_jobs, WORK
 from taynode.lab.sweep.rows import row_of_result
 from taynode.lab.sweep.table import Table
 from taynode.lab.sweep.worker import main as worker
@@ -176,3 +177,65 @@ def test_to_forget_is_to_do_again(tmp_path):
     forget([job(0)], tmp_path)
     known, missing = known_and_missing([job(0), job(1)], tmp_path)
     assert (len(known), missing) == (1, [job(0)])
+
+
+def with_result(job, root):
+    """The directory of a worker that has left a result."""
+    directory = job.directory(root / WORK)
+    directory.mkdir(parents=True)
+    (directory / PARAMETERS).write_text("parameters")
+    write_json(directory / RESULT, row_of_result(result(job)))
+    return directory
+
+
+def test_two_processes_that_collect_the_same_result(tmp_path, monkeypatch):
+    """BUG, fixed: the parameters that one of them had just moved were missed by the other."""
+    directory, replace = with_result(job(), tmp_path), os.replace
+
+    def after_another(source, target):
+        replace(source, target)
+        if Path(source) == directory / PARAMETERS:
+            replace(source, target)
+
+    monkeypatch.setattr(os, "replace", after_another)
+    found = collect(job(), tmp_path, Table(tmp_path))
+    assert found == collect(job(), tmp_path, Table(tmp_path))
+    assert Table(tmp_path).results() == {job(): found}
+    assert [file.read_text() for file in (tmp_path / MODELS).iterdir()] == ["parameters"]
+
+
+def test_a_kill_while_a_directory_is_cleared(tmp_path, monkeypatch):
+    """BUG, fixed: without settings, the checkpoints that were left counted as those of a run."""
+    directory = with_result(job(), tmp_path)
+    (directory / "checkpoints").mkdir()
+    for name in ("config.json", "job.json", ".job.1.tmp.json"):
+        (directory / name).touch()
+    listed = Path.iterdir
+
+    def killed(path):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        # Directories are listed in any order.
+        patch.setattr(Path, "iterdir", lambda path: iter(sorted(listed(path), reverse=True)))
+        with pytest.raises(KeyboardInterrupt):
+            clear(directory)
+    assert (directory / "config.json").exists()
+    clear(directory)
+    assert {file.name for file in directory.iterdir()} == {"job.json", ".job.1.tmp.json"}
+
+
+def test_to_wait_for_a_worker_is_to_say_so(tmp_path):
+    directory = with_result(job(), tmp_path)
+    held = exclusive(directory / LOCK)
+    held.__enter__()
+    said = []
+
+    def say(message):
+        said.append(message)
+        held.__exit__(None, None, None)
+
+    forget([job()], tmp_path, say=say)
+    assert said == [f"Waiting for a run in {directory}, which another process executes."]
+    assert not (directory / RESULT).exists()

@@ -15,6 +15,7 @@ import pytest
 from taynode.lab import CheckpointError, import_task
 from taynode.lab.config import ConfigError
 from taynode.lab.files import write_json
+from taynode.lab.sweep.config import METRICS
 from taynode.lab.sweep.directory import RESULT
 from taynode.lab.sweep.plan import Job
 from taynode.lab.sweep.work import _why_not, do
@@ -118,6 +119,18 @@ def test_a_damaged_result_is_made_from_what_else_there_is(done, task_job):
     again = do(task_job, done, import_task(TASK), {})
     assert RESULT in again["redone"]
     assert again["row"]["train_seconds"] == json.loads(_last(done))["train_seconds"]
+
+
+def test_the_known_objectives_of_a_sweep_are_those_of_a_row(once):
+    """Those that begin with a split may be metrics of a task."""
+    row = json.loads((once / RESULT).read_text())["row"]
+    numbers = {name for name, value in row.items() if type(value) is float} - {"epoch"}
+    of_splits = {name for name in numbers if name.startswith(("train_", "test_"))}
+    # Left out here, see `without_penalties`; the others need another task or regularizer.
+    missing = {"r2", "r3", "kinetic", "jacobian", "penalty", "valid_loss"}
+    missing |= {"train_error", "test_error"}
+    assert set(METRICS) - missing <= numbers
+    assert numbers - of_splits <= set(METRICS)
 
 
 def test_other_settings_are_noticed(task_job, tmp_path):

@@ -2,12 +2,23 @@
 
 import dataclasses
 
+import jax
+import jax.random as jr
+import numpy as np
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 
 from taynode import lab
+from taynode.groups import group_mesh
 from taynode.lab.config import ConfigError, SolveConfig
 from taynode.lab.training.checkpoints import Restored
-from taynode.lab.training.devices import check_divisible, check_topology, Topology, TopologyWarning
+from taynode.lab.training.devices import (
+    check_divisible,
+    check_topology,
+    everywhere,
+    Topology,
+    TopologyWarning,
+)
 
 from .tiny_task import Tiny
 
@@ -37,6 +48,26 @@ def test_settings_that_do_not_fit_devices(changes, message):
     check_divisible(config, 1)
     with pytest.raises(ConfigError, match=message):
         check_divisible(config, 8)
+
+
+def test_what_is_copied_to_devices_is_compiled_once(monkeypatch):
+    """BUG, fixed: each call compiled a program of its own, for the key of each batch."""
+    traced, wrap = [], jr.wrap_key_data
+
+    def counted(x, impl):
+        traced.append(impl)
+        return wrap(x, impl=impl)
+
+    monkeypatch.setattr(jr, "wrap_key_data", counted)
+    mesh = group_mesh(jax.devices()[:1])
+    for seed in range(3):
+        tree = {"key": jr.key(seed), "values": np.arange(7), "name": "mine"}
+        found = everywhere(tree, mesh)
+        assert jr.key_data(found["key"]).tolist() == jr.key_data(tree["key"]).tolist()
+        assert found["values"].tolist() == list(range(7))
+        assert found["values"].sharding == NamedSharding(mesh, PartitionSpec())
+        assert found["name"] == "mine"
+    assert len(traced) == 1
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,6 +1,7 @@
 """A task that trains in no time, for the tests of the loop and of the command line."""
 
 import dataclasses
+import os
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -55,6 +56,16 @@ class Lost(Tiny):
 
     def load(self):
         raise AssertionError("the data was asked for")
+
+
+class OfProcess(Tiny):
+    """Each process of a launcher has data of its own."""
+
+    name: ClassVar[str] = "tiny_task:OfProcess"
+
+    def load(self):
+        seed = int(os.environ["TAYNODE_LAUNCH_PROCESS"])
+        return Data(points(64, seed), points(20, 1))
 
 
 class WithValidation(Tiny):
