@@ -11,7 +11,7 @@ from .study import Record, STUDIES
 from .verdicts import by_chance, RULE, VERDICTS
 
 
-COLUMNS = ("study", "claim", "the paper", "measured", "holds if", "interval", "verdict")
+COLUMNS = ("study", "verdict", "claim", "the paper", "measured", "holds if", "interval")
 SIGNS = {"holds": "✓ holds", "does not hold": "✗ does not hold", "undecided": "? undecided"}
 
 
@@ -65,8 +65,9 @@ def _section(record: Record) -> str:
 
 
 def _cells(claim: Record) -> list[str]:
-    cells = [claim[name] for name in ("statement", "paper", "measured")]
-    return [*cells, claim.get("rule", ""), claim.get("interval", ""), SIGNS[claim["verdict"]]]
+    # The verdict comes first: on a narrow page, what is on the right has to be scrolled to.
+    cells = [SIGNS[claim["verdict"]], *(claim[name] for name in ("statement", "paper", "measured"))]
+    return [*cells, claim.get("rule", ""), claim.get("interval", "")]
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
