@@ -30,6 +30,7 @@ os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")
 import hypothesis
 import jax
 
+from tests.lab.report.chromium import chromium as chromium
 from tests.skips import pytest_terminal_summary as pytest_terminal_summary
 
 

@@ -12,7 +12,7 @@ import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from tests.lab.report.conftest import chromium as chromium, LOCAL
+from tests.lab.report.browser import LOCAL
 from website import tutorials
 
 

@@ -24,6 +24,10 @@ ADVICE = (
 DOWNLOAD_SECONDS = 180
 
 
+# Where a self-contained page may look things up.
+LOCAL = ("file:", "data:", "blob:")
+
+
 class NoBrowser(Exception):
     """No Chromium starts on this machine."""
 

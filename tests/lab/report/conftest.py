@@ -1,32 +1,8 @@
-"""A browser for all tests of a process, and pages to look at."""
-
-import os
+"""Pages to look at in a browser."""
 
 import pytest
-from playwright.sync_api import sync_playwright
 
-from .browser import launch, NoBrowser
-
-
-# Where a self-contained page may look things up.
-LOCAL = ("file:", "data:", "blob:")
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """Without one, its tests are skipped: pytest's summary has one line for all of them.
-
-    Where everything must be tested, a missing browser is an error.
-    """
-    with sync_playwright() as playwright:
-        try:
-            browser = launch(playwright)
-        except NoBrowser as error:
-            if os.environ.get("CI"):
-                raise
-            pytest.skip(f"Tests of the page: {error}.")
-        yield browser
-        browser.close()
+from .browser import LOCAL
 
 
 class Viewer:

@@ -65,7 +65,7 @@ def run_tests_of_a_page(bare, *options, ci):
     """Four tests that need a browser, in a process of their own."""
     (bare / "pytest.ini").write_text("[pytest]\n")
     (bare / "conftest.py").write_text(
-        "from tests.lab.report.conftest import chromium\n"
+        "from tests.lab.report.chromium import chromium\n"
         "from tests.skips import pytest_terminal_summary\n"
     )
     tests = "".join(f"def test_{i}(chromium): pass\n" for i in range(4))
