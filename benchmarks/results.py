@@ -27,6 +27,7 @@ DEFAULTS = TrainConfig("toy", "smoke")
 NUM_SEEDS = 10
 # As many numbers as a run on digits keeps.
 NUMBERS = {f"metric_{i}": 0.123456789 * (i + 1) for i in range(30)}
+EMPTY = {part: {} for part in PARTS}
 HISTORY = [{f"metric_{i}": 0.123456789 * (i + 1) for i in range(12)} for _ in range(11)]
 
 
@@ -47,7 +48,7 @@ def make(root: Path, count: int) -> None:
         settings = job.as_dict()
         weight = job.config.regularizer.weight
         row = {**NUMBERS, "train_nfe": 10 + 1 / weight, "train_loss": weight}
-        made = {**dict.fromkeys(PARTS), "version": VERSION, "identity": job.identity}
+        made = {**EMPTY, "version": VERSION, "identity": job.identity}
         made |= {"job": settings, "state": "finished", "row": row, "history": HISTORY}
         directory = job.directory(root / WORK)
         directory.mkdir(parents=True)
@@ -72,7 +73,7 @@ def append(root: Path, count: int) -> None:
     """Ten runs that end one after the other, in one process."""
     table = Table(root)
     for job in jobs_of(count + 10)[-10:]:
-        made = {**dict.fromkeys(PARTS), "version": VERSION, "identity": job.identity}
+        made = {**EMPTY, "version": VERSION, "identity": job.identity}
         table.append({**made, "job": job.as_dict(), "config": job.as_dict()["config"]})
     table.forget(jobs_of(count + 10)[-10:])
 
@@ -113,8 +114,10 @@ def main() -> None:
             answers = context.SimpleQueue()
             process = context.Process(target=measured, args=(phase, root, count, answers))
             process.start()
-            seconds, busy, megabytes = answers.get()
             process.join()
+            if process.exitcode:
+                raise SystemExit(process.exitcode)
+            seconds, busy, megabytes = answers.get()
             print(f"| {phase} | {seconds:.1f} | {busy:.1f} | {megabytes:.0f} |", flush=True)
         size = sum(file.stat().st_size for file in root.glob("*.jsonl")) / 1e6
         print(f"\nThe table has {size:.1f} MB.")
