@@ -167,9 +167,29 @@ class SdeTable(AbstractTable):
 SAME_LOSS = Kept("loss", 1.1)
 # Of images, at most one in a hundred more is classified wrongly.
 SAME_ERROR = Kept("error", 0.01, is_ratio=False)
-IMAGES = "loss and accuracy are the same", (SAME_LOSS, SAME_ERROR)
-# Paths of models that were trained with long steps, with steps that are short enough.
-EXACT = EvaluationConfig("at 1e-3", SolveConfig("spark", rtol=1e-3, atol=1e-3), samples=40)
+
+
+def exact(samples: int) -> EvaluationConfig:
+    """The loss with a tenth of the tolerance, which shows whether long steps fool the solver."""
+    return EvaluationConfig("at 1e-3", SolveConfig("spark", rtol=1e-3, atol=1e-3), samples=samples)
+
+
+def images(name: str, title: str, task: str, remark: str) -> Basis:
+    """The study of a classifier of images."""
+    return Basis(
+        name,
+        title,
+        task,
+        "nats",
+        Weights(steps=(0.03, 0.1, 0.3), trial=(), r2=(0.1, 0.3), diffusion=(0.1, 0.3)),
+        chosen=0.1,
+        same=("loss and accuracy are the same", (SAME_LOSS, SAME_ERROR)),
+        columns={"error": "test_error"},
+        beside=exact(200),
+        remarks=(remark,),
+    )
+
+
 BASES = (
     Basis(
         "sde",
@@ -183,36 +203,40 @@ BASES = (
         same=("samples are as good", (Kept("energy distance", 1.1),)),
         measurements=(ENDS,),
     ),
+    # Tried with seed 100, evaluations and test loss: none, 141, 0.0178; error of steps 0.001, 142,
+    # 0.0180; 0.01, 137, 0.0179; 0.03, 133, 0.0170; 0.1, 167, 0.0343; R_2 1e-6, 138, 0.0175;
+    # diffusion 0.01, 139, 0.0171. The true equation has 111 and 0.0093, so that 30 % are not to be
+    # expected. The publication has 5 %.
     Basis(
         "sde-spiral",
         "The spiral of Pal et al. by a neural SDE",
         "sde-spiral",
         "mean squares",
-        Weights(steps=(0.01, 0.1, 1.0), trial=(), r2=(1e-6, 1e-5), diffusion=(0.01, 0.1)),
-        chosen=0.1,
+        Weights(steps=(0.01, 0.03, 0.1), trial=(), r2=(1e-6, 1e-5), diffusion=(0.01, 0.1)),
+        chosen=0.03,
         same=("the loss is the same", (SAME_LOSS,)),
         columns={"mean error": "test_mean_error", "variance error": "test_variance_error"},
-        beside=EXACT,
+        beside=exact(40),
+        remarks=("Weights were chosen with seed 100, by seven runs",),
     ),
-    Basis(
+    # Tried with seed 100, evaluations, test loss and error: none, 36.9, 0.162, 4.4 %; error of
+    # steps 0.1, 18.8, 0.164, 4.4 %; 0.3, 9.3, 0.146, 4.7 %; 1, 9.0, 0.159, 4.7 %; R_2 0.1, 29.4,
+    # 0.132, 3.6 %; diffusion 0.3, 19.3, 0.166, 4.2 %. With three steps there are 9 evaluations, the
+    # fewest that SPaRK makes.
+    images(
         "sde-digits",
         "Digits by a neural SDE",
         "digits-sde",
-        "nats",
-        Weights(steps=(0.1, 0.3, 1.0), trial=(), r2=(0.01, 0.1), diffusion=(0.01, 0.1)),
-        chosen=0.1,
-        same=IMAGES,
-        columns={"error": "test_error"},
+        "Weights were chosen with seed 100, by six runs",
     ),
-    Basis(
+    # Tried with seed 100: none, 23.8, 0.307, 8.9 %; error of steps 0.03, 15.9, 0.315, 9.0 %; 0.1,
+    # 9.0, 0.280, 8.4 %. With 6,400 images and 20 epochs: none, 24.3, 0.396, 9.5 %; 0.1, 9.0, 0.386,
+    # 10.1 %; 0.3, 9.0, 0.379, 9.6 %.
+    images(
         "sde-mnist",
         "MNIST by a neural SDE",
         "mnist-sde",
-        "nats",
-        Weights(steps=(0.1, 0.3, 1.0), trial=(), r2=(0.01, 0.1), diffusion=(0.01, 0.1)),
-        chosen=0.1,
-        same=IMAGES,
-        columns={"error": "test_error"},
+        "Weights were chosen with seed 100, by six runs, those of R_2 and the diffusion on digits",
     ),
 )
 STUDIES = {basis.name: SdeTable(basis) for basis in BASES}

@@ -34,7 +34,9 @@ class SpiralSDE(AbstractSDE):
     solved jointly, and evaluations are those of such a solve, as in their numbers. What differs:
 
     - Their solver is SOSRI with tolerances of 0.3. Here it is SPaRK, which solves equations of
-      Stratonovich, and a smaller tolerance.
+      Stratonovich, with tolerances of 1e-2. With 0.3 paths of the true equation blow up, and
+      with 0.1 errors of the solver make its loss four times as large. With 1e-2 its loss is 9.3e-3,
+      which the number of draws explains, for 111 evaluations of the drift.
     - Their optimizer is AdaBelief, 250 steps with a rate of 0.01. Here it is Adam, with more steps
       and a rate that falls to zero.
     """
