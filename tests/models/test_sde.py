@@ -115,14 +115,14 @@ def test_gradients_are_those_of_finite_differences(name):
 
 
 def test_logits_are_means_over_paths_of_each_input():
-    key = jr.key(3)
+    key, solve = jr.key(3), Solve(dfx.Heun(), num_steps=4)
 
     @eqx.filter_jit
     def found(model):
-        logits, solution = model(Y0, num_draws=2, key=key)
+        logits, solution = model(Y0, solve, num_draws=2, key=key)
         path_key, _ = jr.split(key)
         starts = jnp.repeat(model.initial_state(Y0), 2, axis=0)
-        ends, alone = model.sde(starts, jnp.ones(1), path_key=path_key)
+        ends, alone = model.sde(starts, jnp.ones(1), solve, path_key=path_key)
         return logits, ends[:, -1], solution.stats["nfe"], alone.stats["nfe"]
 
     logits, ends, *counts = found(CLASSIFIER)
