@@ -51,8 +51,9 @@ class AbstractSDEClassification(AbstractClassification):
         )
 
     def model(self, key: PRNGKeyArray) -> NeuralSDEClassifier:
-        """The classifier."""
-        return NeuralSDEClassifier(self.in_size, 10, key=key)
+        """The classifier; at `smoke` a smaller one."""
+        sizes = {"size": 4, "width": 8} if self.scale == "smoke" else {}
+        return NeuralSDEClassifier(self.in_size, 10, **sizes, key=key)
 
     def loss(self, model: Callable, batch: Batch, solve: Solve, key: PRNGKeyArray) -> Outcome:
         """The cross-entropy of the mean logits of ten paths."""
