@@ -17,7 +17,6 @@ from .sde import AbstractSDE
 
 # How many paths the model draws for each sample, as published.
 NUM_DRAWS = 100
-HALF = NUM_DRAWS // 2
 
 
 def cubes(y: Array) -> Array:
@@ -54,7 +53,7 @@ class SpiralSDE(AbstractSDE):
             batch_size=1,
             optimizer=OptimizerConfig("adam", 1e-2, schedule="cosine"),
             num_evaluations=1 if smoke else 4,
-            eval_samples=2 if smoke else 20,
+            eval_samples=2 if smoke else 100,
             final_samples=2 if smoke else 100,
         )
 
@@ -62,6 +61,11 @@ class SpiralSDE(AbstractSDE):
     def num_train(self) -> int:
         """The number of draws in an epoch."""
         return 4 if self.scale == "smoke" else 100
+
+    @property
+    def num_draws(self) -> int:
+        """The number of paths of a draw."""
+        return 4 if self.scale == "smoke" else NUM_DRAWS
 
     def load(self) -> Data:
         """The moments of generated trajectories, which are the same in all samples of a split."""
@@ -89,12 +93,12 @@ class SpiralSDE(AbstractSDE):
         errors of two halves of the paths.
         """
         path_key, key = jr.split(key)
-        num = len(batch.mean)
-        start = jnp.broadcast_to(jnp.asarray(START, batch.mean.dtype), (num * NUM_DRAWS, 2))
+        num, num_draws = len(batch.mean), self.num_draws
+        start = jnp.broadcast_to(jnp.asarray(START, batch.mean.dtype), (num * num_draws, 2))
         times = jnp.asarray(np.linspace(0.0, 1.0, NUM_TIMES), start.dtype)
         draws, solution = model(start, times, solve, path_key=path_key, key=key)
-        draws = draws.reshape(num, 1, NUM_DRAWS, NUM_TIMES, 2)
-        halves = draws.reshape(num, 2, HALF, NUM_TIMES, 2)
+        draws = draws.reshape(num, 1, num_draws, NUM_TIMES, 2)
+        halves = draws.reshape(num, 2, num_draws // 2, NUM_TIMES, 2)
         mean_error, variance_error = _errors(draws, batch)
         loss = jnp.mean(mean_error**2) + jnp.mean(variance_error**2)
         names = "mean_error", "variance_error"
