@@ -10,7 +10,6 @@ from .divergence import (
 )
 from .flow import ContinuousFlow as ContinuousFlow, sample_part as sample_part
 from .latent import (
-    AutonomousMLP as AutonomousMLP,
     divergence_from_prior as divergence_from_prior,
     evidence_bound as evidence_bound,
     importance_bound as importance_bound,
@@ -31,9 +30,11 @@ from .sde import (
     energy_score as energy_score,
     NeuralSDE as NeuralSDE,
 )
+from .sde_classifier import NeuralSDEClassifier as NeuralSDEClassifier
 from .solve import Solve as Solve
 from .toy import ToyFlow as ToyFlow
 from .vector_fields import (
+    AutonomousMLP as AutonomousMLP,
     ConcatSquashMLP as ConcatSquashMLP,
     Dense as Dense,
     glorot_dense as glorot_dense,

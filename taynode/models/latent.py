@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, Real
 
-from .._types import Args, RealScalarLike, VectorField
+from .._types import RealScalarLike, VectorField
 from .recognition import Mask, RecurrentEncoder, Series, Times
 from .solve import Solve
-from .vector_fields import Dense, paper_dense, States, with_zeros
+from .vector_fields import AutonomousMLP, Dense, paper_dense, with_zeros
 
 
 Encoder = Callable[[Times, Series, Mask], tuple[Array, Array]]
@@ -22,31 +22,6 @@ Draws = Float[Array, "draws series latent"]
 Latents = Float[Array, "series latent"]
 PerDraw = Float[Array, "draws series"]
 PerSeries = Float[Array, " series"]
-
-
-class AutonomousMLP(eqx.Module):
-    """A multilayer perceptron of the state alone, with a tanh before each layer.
-
-    **Arguments:**
-
-    - `sizes`: the sizes of all layers, with the size of the state first and last.
-    - `key`: a random key for the weights.
-    """
-
-    layers: list[Dense]
-
-    def __init__(self, sizes: tuple[int, ...], *, key: PRNGKeyArray):
-        keys = jr.split(key, len(sizes) - 1)
-        self.layers = [
-            paper_dense(m, n, key=k) for m, n, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
-        ]
-
-    def __call__(self, t: RealScalarLike, y: States, args: Args = None) -> States:
-        """Compute dy/dt."""
-        del t, args
-        for layer in self.layers:
-            y = layer(jnp.tanh(y))
-        return y
 
 
 class Reconstruction(NamedTuple):

@@ -8,37 +8,45 @@ import jax.random as jr
 import lineax as lx
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .._types import Args, RealScalar, RealScalarLike
+from .._types import Args, RealScalar, RealScalarLike, VectorField
 from .solve import Solve
 from .vector_fields import States, TimeMLP
 
 
 class DiagonalNoise(eqx.Module):
-    """A diffusion matrix that is diagonal, with positive entries between 0 and `largest`."""
+    """A diffusion matrix that is diagonal, with positive entries between 0 and `largest`.
 
-    network: TimeMLP
-    largest: float = eqx.field(static=True)
+    If `largest` is `None`, entries are what `network` computes, of either sign and without bounds.
+    """
+
+    network: VectorField
+    largest: float | None = eqx.field(static=True)
 
     def __call__(self, t: RealScalarLike, y: States, args: Args) -> lx.DiagonalLinearOperator:
         """Compute the matrix as an operator."""
-        return lx.DiagonalLinearOperator(self.largest * jax.nn.sigmoid(self.network(t, y, args)))
+        entries = self.network(t, y, args)
+        if self.largest is not None:
+            entries = self.largest * jax.nn.sigmoid(entries)
+        return lx.DiagonalLinearOperator(entries)
 
 
 class NeuralSDE(eqx.Module):
     r"""A neural Stratonovich equation $dy = f(t, y)\,dt + g(t, y) \circ dW$ from time 0 to 1.
 
-    Drift and diagonal diffusion are perceptrons with time as an input.
+    By default, drift and diagonal diffusion are perceptrons with time as an input.
 
     **Arguments:**
 
     - `size`: the size of the state.
     - `width`: the size of the two hidden layers of the drift, and of the one of the diffusion.
-    - `largest`: a bound for the entries of the diffusion.
+    - `drift`: a vector field instead of the default.
+    - `diffusion`: a diagonal diffusion instead of the default.
+    - `largest`: a bound for the entries of the default diffusion.
     - `tol`: the resolution of the Brownian path in time. Steps should be larger.
     - `key`: a random key for the weights.
     """
 
-    drift: TimeMLP
+    drift: VectorField
     diffusion: DiagonalNoise
     tol: float = eqx.field(static=True)
 
@@ -47,16 +55,19 @@ class NeuralSDE(eqx.Module):
         size: int,
         width: int,
         *,
+        drift: VectorField | None = None,
+        diffusion: DiagonalNoise | None = None,
         largest: float = 2.0,
         tol: float = 2.0**-12,
         key: PRNGKeyArray,
     ):
         drift_key, noise_key = jr.split(key)
-        self.drift = TimeMLP((size, width, width, size), jax.nn.silu, key=drift_key)
-        self.diffusion = DiagonalNoise(
-            TimeMLP((size, width, size), jax.nn.silu, key=noise_key), largest
-        )
-        self.tol = tol
+        if drift is None:
+            drift = TimeMLP((size, width, width, size), jax.nn.silu, key=drift_key)
+        if diffusion is None:
+            noise = TimeMLP((size, width, size), jax.nn.silu, key=noise_key)
+            diffusion = DiagonalNoise(noise, largest)
+        self.drift, self.diffusion, self.tol = drift, diffusion, tol
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""Vector fields with time as an input."""
+"""Vector fields made of layers."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -90,6 +90,43 @@ class TimeMLP(eqx.Module):
             hidden = self.activation(y) if i or self.activate_input else y
             time = jnp.broadcast_to(t, (*y.shape[:-1], 1)).astype(y.dtype)
             y = layer(jnp.concatenate([time, hidden], axis=-1))
+        return y
+
+
+class AutonomousMLP(eqx.Module):
+    """A multilayer perceptron of the state alone, with a tanh before each layer.
+
+    **Arguments:**
+
+    - `sizes`: the sizes of all layers, with the size of the state first and last.
+    - `first`: what is applied to the state before the first layer, instead of a tanh; `None` for
+        nothing.
+    - `dense`: a function that makes a layer, such as `paper_dense` or `glorot_dense`.
+    - `key`: a random key for the weights.
+    """
+
+    layers: list[Dense]
+    first: Activation | None = eqx.field(static=True)
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        *,
+        first: Activation | None = jnp.tanh,
+        dense: Callable[..., Dense] = paper_dense,
+        key: PRNGKeyArray,
+    ):
+        pairs = list(itertools.pairwise(sizes))
+        keys = jr.split(key, len(pairs))
+        self.layers = [dense(m, n, key=k) for (m, n), k in zip(pairs, keys, strict=True)]
+        self.first = first
+
+    def __call__(self, t: RealScalarLike, y: States, args: Args = None) -> States:
+        """Compute dy/dt."""
+        del t, args
+        y = y if self.first is None else self.first(y)
+        for i, layer in enumerate(self.layers):
+            y = layer(jnp.tanh(y) if i else y)
         return y
 
 

@@ -131,10 +131,15 @@ FAMILIES = {
     ),
     "at-scale": Family("taynode.lab.paper.at_scale:STUDIES", ("mnist", "physionet", "images")),
 }
+# The first of these has the name that its family would have.
+STOCHASTIC = "sde", "sde-spiral", "sde-digits", "sde-mnist"
 # A family is done by its name, too.
 GROUPS = {
-    name: tuple(f"{name}-{member}" for member in family.members)
-    for name, family in FAMILIES.items()
+    **{
+        name: tuple(f"{name}-{member}" for member in family.members)
+        for name, family in FAMILIES.items()
+    },
+    "sde-all": STOCHASTIC,
 }
 # The module and class of each study, so that nothing is imported before it is needed.
 STUDIES = {
@@ -161,8 +166,8 @@ STUDIES = {
     "weight-schedules": "taynode.lab.paper.schedules:WeightSchedules",
     "oscillators": "taynode.lab.paper.latent_tables:OscillatorsTable",
     "physionet": "taynode.lab.paper.latent_tables:PhysionetTable",
-    **{name: FAMILIES[family].place for family, names in GROUPS.items() for name in names},
-    "sde": "taynode.lab.paper.sde:SdeTable",
+    **{name: place for family, (place, _) in FAMILIES.items() for name in GROUPS[family]},
+    **dict.fromkeys(STOCHASTIC, "taynode.lab.paper.sde:STUDIES"),
 }
 
 

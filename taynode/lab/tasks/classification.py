@@ -2,12 +2,17 @@
 
 from collections.abc import Callable
 
+import diffrax as dfx
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ...models import NeuralODEClassifier, Solve
-from .base import AbstractTask, Batch, Outcome
+from .base import AbstractTask, Batch, Outcome, Unsolved
+
+
+Labels = Int[Array | np.ndarray, "num"]
 
 
 class AbstractClassification(AbstractTask):
@@ -16,10 +21,17 @@ class AbstractClassification(AbstractTask):
     def loss(self, model: Callable, batch: Batch, solve: Solve, key: PRNGKeyArray) -> Outcome:
         """The cross-entropy, and the fraction of samples that are classified wrongly."""
         logits, solution = model(batch.inputs, solve, key=key)
-        loss = optax.softmax_cross_entropy_with_integer_labels(logits, batch.labels)
-        wrong = jnp.argmax(logits, axis=-1).astype(batch.labels.dtype) != batch.labels
-        return Outcome(jnp.mean(loss), solution, {"error": jnp.mean(wrong.astype(loss.dtype))})
+        return outcome_of_logits(logits, batch.labels, solution)
 
     def initial_state(self, model: NeuralODEClassifier, batch: Batch) -> Float[Array, "num size"]:
         """The flattened inputs, and the zeros that the model appends."""
         return model.initial_state(jnp.asarray(batch.inputs))
+
+
+def outcome_of_logits(
+    logits: Float[Array, "num classes"], labels: Labels, solution: dfx.Solution | Unsolved
+) -> Outcome:
+    """The cross-entropy, and the fraction of samples that are classified wrongly."""
+    loss = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
+    wrong = jnp.argmax(logits, axis=-1).astype(labels.dtype) != labels
+    return Outcome(jnp.mean(loss), solution, {"error": jnp.mean(wrong.astype(loss.dtype))})

@@ -1,12 +1,14 @@
-"""Samples and paths that a neural stochastic differential equation generates."""
+"""Samples and paths that a neural stochastic differential equation (SDE) generates."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
 import diffrax as dfx
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import jax.tree_util as jtu
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -20,12 +22,19 @@ from .base import AbstractTask, Data, Outcome
 # How many paths the model draws for each sample of the data.
 NUM_DRAWS = 4
 
+
+def one_path(model: NeuralSDE, size: int) -> dfx.MultiTerm:
+    """The equation of a single path, with a fixed realization of the noise."""
+    (dtype, *_) = {x.dtype for x in jtu.tree_leaves(eqx.filter(model, eqx.is_inexact_array))}
+    return model.terms(jnp.zeros(size, dtype), jr.key(0))
+
+
 Points: TypeAlias = Float[Array, "num 2"]
 Paths: TypeAlias = Float[Array, "num times 2"]
 
 
 class AbstractSDE(AbstractTask):
-    """The loss is the energy score of draws."""
+    """The loss is the energy score of draws. `load` and `loss` are those of a task."""
 
     def defaults(self, scale: str) -> TrainConfig:
         """Cosine-decayed Adam; SPaRK at a tolerance of 3e-3."""
@@ -51,7 +60,7 @@ class AbstractSDE(AbstractTask):
 
     def vector_field(self, model: NeuralSDE) -> dfx.MultiTerm:
         """The equation of one path, with a fixed realization of the noise, for the page."""
-        return model.terms(jnp.zeros(2, model.drift.layers[0].weight.dtype), jr.key(0))
+        return one_path(model, 2)
 
 
 class SampledSDE(AbstractSDE):

@@ -64,6 +64,7 @@ MEASURED = {
 def numbers_of(nfe: float, loss: float) -> dict[str, float]:
     columns = {"loss": loss, "error": loss / 10, "mse": loss / 5, "nfe": nfe}
     columns |= {"nll": 2 * loss, "nfe_std": nfe / 9, "sampling_nfe": nfe / 2, "num_samples": 200}
+    columns |= {"mean_error": loss / 3, "variance_error": loss / 4}
     return {f"{split}_{k}": v for split in ("train", "test") for k, v in columns.items()}
 
 

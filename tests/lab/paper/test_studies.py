@@ -299,6 +299,7 @@ def test_data_that_is_not_all_the_same_is_told():
 def test_runs_on_mnist_have_a_part_of_its_images():
     for scale, most in (("smoke", 2000), ("laptop", 10_000)):
         jobs = [job for name in STUDIES for job in find_study(name).jobs(scale, [0])]
-        found = [job.config.train_samples for job in jobs if job.config.task == "mnist"]
+        tasks = "mnist", "mnist-sde"
+        found = [job.config.train_samples for job in jobs if job.config.task in tasks]
         assert found
         assert all(number is not None and number <= most for number in found)
