@@ -13,19 +13,43 @@ from website.outside import ROOT
 
 
 class Arm(NamedTuple):
-    """The settings that identify the runs of an arm."""
+    """The settings that identify the runs of an arm, and its label."""
 
     regularizer: str
     weight: float
+    budget: float | None
     label: str
 
 
-PLAIN = Arm("none", 0.0, "without")
-# The title, the task, and the arm beside the unregularized one.
+class Panel(NamedTuple):
+    """A task at the tolerance of its evaluations, and the arm beside the unregularized one."""
+
+    title: str
+    task: str
+    tolerance: float
+    arm: Arm
+
+
+PLAIN = Arm("none", 0.0, None, "without")
 PANELS = (
-    ("latent ODE, PhysioNet\nDopri5 at 1.4e-8", "physionet", Arm("r3", 1.0, "R_3, weight 1")),
-    ("latent ODE, oscillators\nDopri5 at 1e-5", "oscillators", Arm("r2", 0.1, "R_2, weight 0.1")),
-    ("flow, two moons\nDopri5 at 1e-5", "density2d", Arm("r3", 0.003, "R_3, weight 0.003")),
+    Panel(
+        "classifier, digits\nDopri5 at 1.4e-8",
+        "digits",
+        1.4e-8,
+        Arm("nfe", 0.0, 59.0, "a budget of 59"),
+    ),
+    Panel(
+        "latent ODE, oscillators\nDopri5 at 1e-5",
+        "oscillators",
+        1e-5,
+        Arm("r2", 0.0, 77.0, "a budget of 77"),
+    ),
+    Panel(
+        "latent ODE, PhysioNet\nDopri5 at 1.4e-8",
+        "physionet",
+        1.4e-8,
+        Arm("r3", 1.0, None, "$R_3$, weight 1"),
+    ),
 )
 THEMES = {
     "light": {"ink": "#24292f", "grid": "#d5d9de", "one": "#1d6fb8", "two": "#c2571a"},
@@ -33,16 +57,19 @@ THEMES = {
 }
 
 
-def courses(task: str, arm: Arm) -> tuple[np.ndarray, np.ndarray]:
+def courses(panel: Panel, arm: Arm) -> tuple[np.ndarray, np.ndarray]:
     """The epochs, and the evaluations per test sample of each seed."""
-    lines = (ROOT / "results" / "laptop" / "runs" / f"{task}.jsonl").read_text().splitlines()
+    lines = (ROOT / "results" / "laptop" / "runs" / f"{panel.task}.jsonl").read_text().splitlines()
     found: dict[int, list[dict[str, Any]]] = {}
     for row in map(json.loads, lines):
         config = row["job"]["config"]
-        regularizer = config["regularizer"]
-        same = (regularizer["name"], regularizer["weight"]) == (arm.regularizer, arm.weight)
-        if same and config["training"]["steps"] is None:
-            found.setdefault(config["seed"], row["history"])
+        regularizer, training = config["regularizer"], config["training"]
+        same = regularizer["name"] == arm.regularizer and regularizer["weight"] == arm.weight
+        # Rows of version 0.1.0 have no budgets.
+        same &= regularizer.get("budget") == arm.budget and training["steps"] is None
+        if same and config["evaluation"]["rtol"] == panel.tolerance:
+            # Later rows are of newer versions.
+            found[config["seed"]] = row["history"]
     histories = list(found.values())
     epochs = [row["epoch"] for row in histories[0]]
     return np.array(epochs), np.array([[row["test_nfe"] for row in h] for h in histories])
@@ -65,17 +92,18 @@ def draw(theme: str) -> None:
     }
     with plt.rc_context({**settings, "svg.fonttype": "path", "font.family": "DejaVu Sans"}):
         figure, axes = plt.subplots(1, len(PANELS), figsize=(9.6, 3.1))
-        for axis, (title, task, arm) in zip(axes, PANELS, strict=True):
-            for each, color in ((PLAIN, colors["one"]), (arm, colors["two"])):
-                epochs, nfe = courses(task, each)
+        for axis, panel in zip(axes, PANELS, strict=True):
+            if panel.arm.budget is not None:
+                axis.axhline(panel.arm.budget, color=colors["ink"], lw=1, ls=":")
+            for each, color in ((PLAIN, colors["one"]), (panel.arm, colors["two"])):
+                epochs, nfe = courses(panel, each)
                 mean, spread = nfe.mean(axis=0), nfe.std(axis=0, ddof=1)
                 axis.fill_between(
                     epochs, mean - spread, mean + spread, color=color, alpha=0.2, lw=0
                 )
                 axis.plot(epochs, mean, color=color, lw=2.2)
-                name = each.label.replace("R_2", "$R_2$").replace("R_3", "$R_3$")
                 axis.annotate(
-                    f"{name}: {mean[-1]:.0f}",
+                    f"{each.label}: {mean[-1]:.0f}",
                     (
                         epochs[-1],
                         mean[-1] + (0.045 if each is PLAIN else -0.13) * axis.get_ylim()[1],
@@ -85,7 +113,7 @@ def draw(theme: str) -> None:
                     fontweight="bold",
                 )
             axis.set_ylim(0, 1.18 * axis.get_ylim()[1])
-            axis.set_title(title, fontsize=10)
+            axis.set_title(panel.title, fontsize=10)
             axis.set_xlabel("epoch")
             axis.spines[["top", "right"]].set_visible(False)
         axes[0].set_ylabel("evaluations per test sample")

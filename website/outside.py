@@ -24,6 +24,7 @@ PAGES = {
     "benchmarks/README.md": "benchmarks.md",
     "results/laptop/README.md": "results.md",
 }
+TUTORIALS = "examples/tutorials"
 INSTEAD = {"README.md": "docs/index.md", "docs": "docs/index.md"}
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)\s#]+)(#[^)\s]*)?(?=[)\s])")
 CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]*`)", re.M | re.S)
@@ -36,7 +37,8 @@ def add_pages(files: Files, config: MkDocsConfig) -> None:
             files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
     for page in list(files.documentation_pages()):
         for target in targets(page.content_string, source_of(page.src_uri)):
-            if (place := placed(target)) and not files.get_file_from_path(place):
+            place = placed(target, page.src_uri)
+            if place and not files.get_file_from_path(place):
                 files.append(File.generated(config, place, abs_src_path=str(ROOT / target)))
 
 
@@ -61,12 +63,19 @@ def resolved(link: str, source: str) -> str:
     return readme if readme in PAGES else path
 
 
-def placed(target: str) -> str | None:
-    """The place on the site of a path within the repository; `None` if there is no such file."""
+def placed(target: str, page: str) -> str | None:
+    """The place on the site of a path within the repository; `None` if there is no such file.
+
+    `page` is that with the link. The script of a tutorial is the page of it, except on this page.
+    """
     if target in PAGES:
         return PAGES[target]
     if target.startswith("docs/"):
         return target.removeprefix("docs/")
+    folder, name = posixpath.split(target)
+    tutorial = f"tutorials/{name.removesuffix('.py')}.md"
+    if folder == TUTORIALS and tutorial != page:
+        return tutorial
     return f"files/{target}" if (ROOT / target).is_file() else None
 
 
@@ -75,7 +84,7 @@ def relinked(text: str, page: str) -> str:
     source, folder = source_of(page), posixpath.dirname(page)
 
     def replace(link: re.Match[str]) -> str:
-        place = placed(resolved(link[1], source))
+        place = placed(resolved(link[1], source), page)
         return link[0] if place is None else os.path.relpath(place, folder or ".") + (link[2] or "")
 
     parts = CODE.split(text)

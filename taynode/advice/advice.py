@@ -85,7 +85,7 @@ class Advice:
 
     def __str__(self) -> str:
         lines = [
-            f"Accuracy asked for: rtol {self.rtol:g}, atol {self.atol:g}.",
+            f"Accuracy asked for, the unit of errors: rtol {self.rtol:g}, atol {self.atol:g}.",
             str(self.stiffness),
         ]
         if self.audit is not None:

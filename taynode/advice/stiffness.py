@@ -45,8 +45,8 @@ class StiffnessCheck:
     def __str__(self) -> str:
         verdict = "limits" if self.is_stiff else "does not limit"
         return (
-            f"Stability {verdict} the steps: it requires {self.stable_steps:.3g} of them; an "
-            f"explicit solver of order 5 took {self.steps:.3g}."
+            f"Stability {verdict} the steps: an explicit solver of order 5 took {self.steps:.3g}, "
+            f"and would be stable with {max(1.0, self.stable_steps):.3g}."
         )
 
 

@@ -49,7 +49,9 @@ def ease(
 
     - `model`: the trained model, a pytree. Its floating-point arrays are trained.
     - `loss_fn`: a function from a model, a batch and a key to the loss and the solution of a
-        regularized `tn.diffeqsolve`, or of its `jax.vmap`. The loss has no penalty in it.
+        regularized `tn.diffeqsolve`, or of its `jax.vmap`. If the model solves several equations
+        in turn, return a list of their solutions: evaluations and penalties are added. The loss
+        has no penalty in it.
         `tn.matching` makes one that needs no labels. With `throw=False` in the solve, steps whose
         solve fails are left out, as are those whose loss is not finite.
     - `batches`: a function `(step, key) -> batch`; or a list of batches, used in turn; or any

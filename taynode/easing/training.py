@@ -1,6 +1,8 @@
 """A step of training, and a measurement: pure functions of arrays."""
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable, TypeAlias
 
@@ -16,6 +18,7 @@ from ..weights import Budget, ControlState
 from ..weights.controller import LARGEST_ERROR
 
 
+@runtime_checkable
 class HasStatistics(Protocol):
     """A `diffrax.Solution`, or what stands in for one."""
 
@@ -30,7 +33,9 @@ class HasStatistics(Protocol):
         ...
 
 
-LossFn: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[RealScalar, HasStatistics]]
+# One solution or several, as any pytree of them.
+Solutions: TypeAlias = HasStatistics | PyTree[HasStatistics]
+LossFn: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[RealScalar, Solutions]]
 
 # The controller sees evaluations in units of the budget. So one program serves all budgets.
 CONTROLLER = Budget(nfe=1.0)
@@ -154,17 +159,39 @@ def measure(loss_fn: LossFn, model: PyTree, batch: PyTree, key: PRNGKeyArray) ->
 def _measure(
     loss_fn: LossFn, model: PyTree, batch: PyTree, key: PRNGKeyArray, needs_penalty: bool = True
 ) -> BatchNumbers:
-    loss, solution = loss_fn(model, batch, key)
-    stats = solution.stats
+    found = loss_fn(model, batch, key)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise TypeError(
+            "`loss_fn` must return a pair of a loss and the solution of "
+            f"`tn.diffeqsolve(..., regularizer=...)`, got `{type(found).__name__}`."
+        )
+    loss, solutions = found
+    is_leaf = lambda x: x is None or _is_solved(x)
+    parts = [_of_solution(x, needs_penalty) for x in jtu.tree_leaves(solutions, is_leaf=is_leaf)]
+    # The evaluations of several solves are those of a sample that passes through all of them.
+    penalty, nfe, okay = (functools.reduce(operator.add, x) for x in zip(*parts, strict=True))
+    return BatchNumbers(loss, penalty, nfe, okay == len(parts))
+
+
+def _is_solved(x: Any) -> bool:
+    return isinstance(x, HasStatistics)
+
+
+def _of_solution(
+    solution: Any, needs_penalty: bool
+) -> tuple[RealScalar, Float[Array, ""], Int[Array, ""]]:
+    """The penalty and the mean evaluations of a solve, and 1 if it succeeded, otherwise 0."""
+    stats: dict[str, Any] = solution.stats if _is_solved(solution) else {}
     if "nfe" not in stats or (needs_penalty and "penalty" not in stats):
+        what = f"one with the statistics {list(stats)}" if stats else repr(solution)[:80]
         raise ValueError(
             "`loss_fn` must return a loss and the solution of "
-            f"`tn.diffeqsolve(..., regularizer=...)`, got one with the statistics {list(stats)}."
+            f"`tn.diffeqsolve(..., regularizer=...)`, or a pytree of solutions, got {what}."
         )
     penalties = [jnp.mean(x) for x in jtu.tree_leaves(stats.get("penalty"))]
     penalty = sum(penalties[1:], penalties[0]) if penalties else jnp.array(jnp.nan)
     nfe = jnp.mean(jnp.asarray(stats["nfe"], CONTROLLER.init().nfe.dtype))
-    return BatchNumbers(loss, penalty, nfe, jnp.all(dfx.is_okay(solution.result)))
+    return penalty, nfe, jnp.all(dfx.is_okay(solution.result)).astype(int)
 
 
 def _where(condition: Bool[Array, ""], new: PyTree, old: PyTree) -> PyTree:

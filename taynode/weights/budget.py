@@ -27,8 +27,9 @@ NAMES = {
     "{weight:.3g}. A larger tolerance, a solver with fewer stages, a shorter time interval or "
     "another regularizer would help.",
     "not responding": "The evaluations, {nfe:.4g}, did not fall while the weight rose by three "
-    "decades. The weight is held at {weight:.3g}. This regularizer does not make this solver "
-    "faster: try another order, or look at what limits the steps with `tn.diagnose`.",
+    "decades. The weight is held at {weight:.3g}. If an untrained model needs about as many, they "
+    "are the fewest that this solver makes: raise the budget. They never change if steps are "
+    "constant. Otherwise try another order, or `tn.advise` for what limits the steps.",
 }
 
 
@@ -37,7 +38,8 @@ class Budget(AbstractControlled):
 
     The weight is 0 until the evaluations first reach the budget, and 0 again if the model needs
     fewer without it. A budget that cannot be reached leaves the weight where the evaluations last
-    fell; `status` says so.
+    fell, or within three decades of its first value if they never did; `status` says so. No solve
+    takes fewer than two or three steps, so a budget must be above what an untrained model needs.
 
     The weight scales with the loss, and a constant in the loss changes nothing. The number of
     training steps need not be known.

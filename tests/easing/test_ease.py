@@ -2,6 +2,7 @@
 
 import functools
 import math
+from typing import Any, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
@@ -18,6 +19,7 @@ import taynode as tn
 from taynode.easing import Point
 from taynode.easing.goal import Goal
 from taynode.easing.plan import next_phase
+from taynode.easing.training import measure
 
 
 KEY = jr.key(1)
@@ -298,6 +300,28 @@ def test_wrong_arguments():
 
     with pytest.raises(ValueError, match=r"solution of `tn.diffeqsolve\(..., regularizer=...\)`"):
         tn.ease(MODEL, unregularized, batches, VALID, OPTIMIZER, steps=1, key=KEY)
+
+    with pytest.raises(TypeError, match="a pair of a loss and the solution"):
+        tn.ease(MODEL, lambda *_: jnp.zeros(()), batches, VALID, OPTIMIZER, steps=1, key=KEY)
+    with pytest.raises(ValueError, match="or a pytree of solutions, got None"):
+        tn.ease(MODEL, lambda *_: (1.0, None), batches, VALID, OPTIMIZER, steps=1, key=KEY)
+
+
+def test_bug_a_model_with_two_solves_could_not_be_eased():
+    """Evaluations and penalties of both count, and both have to succeed."""
+    loss, solution = loss_fn(MODEL, VALID, KEY)
+    solved, failed = (
+        StandIn(solution.stats, x) for x in (dfx.RESULTS.successful, dfx.RESULTS.max_steps_reached)
+    )
+    of = lambda *solutions: measure(lambda *_: (loss, solutions), MODEL, VALID, KEY)
+    assert of(solved, solved).nfe == 2 * of(solved).nfe
+    assert of(solved, solved).is_solved
+    assert not of(solved, failed).is_solved
+
+
+class StandIn(NamedTuple):
+    stats: dict[str, Any]
+    result: dfx.RESULTS
 
 
 def test_outputs_that_do_not_differ_cannot_be_matched():
