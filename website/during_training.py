@@ -36,7 +36,7 @@ PANELS = (
         "classifier, digits\nDopri5 at 1.4e-8",
         "digits",
         1.4e-8,
-        Arm("nfe", 0.0, 59.0, "a budget of 59"),
+        Arm("r2", 0.0, 59.0, "a budget of 59"),
     ),
     Panel(
         "latent ODE, oscillators\nDopri5 at 1e-5",
