@@ -155,7 +155,7 @@ def test_every_setting_is_described():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["train", "digit"], "`task` 'digit' is not known: did you mean 'digits'?"),
+        (["train", "digit"], "`task` 'digit' is not known: did you mean 'digits'"),
         (["train", TASK, "--scale", "labtop"], "did you mean 'laptop'?"),
         (["train", TASK, "--regularizer", "r9", "--weight", "1"], "`regularizer` 'r9'"),
         (["train", TASK, "--solver", "dopri6"], "did you mean 'dopri8' or 'dopri5'?"),

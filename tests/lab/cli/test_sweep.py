@@ -87,7 +87,7 @@ def test_a_search_of_which_nothing_could_be_done(sweep):
         ({}, [], "`configs`: name at least one TOML file"),
         ({"a": "task = "}, [], "is not valid TOML"),
         ({"a": f'task = "{TASK}"\n{GRID}'}, [], "a task that a file names is never imported"),
-        ({"a": f'task = "digit"\n{GRID}'}, [], "did you mean 'digits'?"),
+        ({"a": f'task = "digit"\n{GRID}'}, [], "did you mean 'digits'"),
         ({"a": GRID}, [], "`a` needs a task"),
         ({"a": GRID, "b": GRID.replace("smoke", "laptop")}, ["--task", TASK], "one scale"),
         ({"a": GRID}, ["--task", TASK, "--executor", "cloud"], "`executor` 'cloud' is not known"),
