@@ -15,7 +15,9 @@ from .budget_claims import (
     price_claims,
     training_claim,
 )
+from .chart import Chart, Line, Panel
 from .r2_sweep import LOOSE, TIGHT
+from .statistics import deviation, mean
 from .study import Claim, Numbers
 from .table3_mnist import MnistTable
 from .tables import AbstractTable, COLUMNS
@@ -23,6 +25,7 @@ from .tables import AbstractTable, COLUMNS
 
 SHARES = (0.75, 0.5)
 PRICES = (0.001, 0.003, 0.01)
+GIVEN = "unregularized"
 NAMES = {"r2": "R_2", "r3": "R_3", "nfe": "expected NFE"}
 # A price that begins before anything was learned may keep the model from learning.
 WARMUP = ("warmup", 0.3)
@@ -33,7 +36,7 @@ def arms_of_task(
 ) -> dict[str, RegularizerConfig]:
     """Unregularized, constant weights, budgets and prices."""
     return {
-        "unregularized": RegularizerConfig(),
+        GIVEN: RegularizerConfig(),
         **{
             f"{NAMES[name]}, weight {weight:g}": RegularizerConfig(name, weight)
             for name, chosen in weights.items()
@@ -106,6 +109,31 @@ class Budgets(AbstractTable):
         """The settings of the task, evaluated as budgets are counted."""
         return self.basis.defaults(scale)
 
+    def chart(self, numbers: Numbers) -> Chart:
+        """Loss against evaluations: budgets beside the front of constant weights, or of prices.
+
+        Dots are means over seeds, with standard deviations. Vertical lines are the budgets.
+        """
+        rows = {row["model"]: row for row in numbers["rows"] if row["loss"]}
+        every = [x for row in rows.values() for x in row["loss"]]
+        ends = [min(every, default=0.0), max(every, default=1.0)]
+        guides = [
+            Line([share * self.basis.need] * 2, ends, color=-1, dots=False, width=0.8)
+            for share in SHARES
+        ]
+        panels = []
+        for title in NAMES.values():
+            constants = "price" if title == NAMES["nfe"] else f"{title}, weight"
+            front = [GIVEN, *(name for name in rows if name.startswith(constants))]
+            budgets = [name for name in rows if name.startswith(f"{title}, budget")]
+            marks = [
+                _marks([rows[x] for x in front if x in rows], "constant weights, prices", 0),
+                _marks([rows[x] for x in budgets], "budgets", 1, joined=False),
+            ]
+            x = "evaluations per test sample"
+            panels.append(Panel([*guides, *marks], title, x, f"test loss, {self.unit}"))
+        return Chart(panels, share_y=True)
+
     def claims(self, numbers: Numbers) -> list[Claim]:
         """Whether budgets are kept, what they cost, and what prices buy."""
         basis = self.basis
@@ -116,6 +144,21 @@ class Budgets(AbstractTable):
             training_claim(found),
             *price_claims(found, PRICES),
         ]
+
+
+def _marks(rows: Sequence[Numbers], label: str, color: int, *, joined: bool = True) -> Line:
+    """The means of rows, from few evaluations to many, with their standard deviations."""
+    found = sorted(((row["NFE"], row["loss"]) for row in rows), key=lambda x: mean(x[0]))
+    nfe, loss = [x for x, _ in found], [x for _, x in found]
+    return Line(
+        list(map(mean, nfe)),
+        list(map(mean, loss)),
+        label,
+        color,
+        joined=joined,
+        x_error=list(map(deviation, nfe)),
+        y_error=list(map(deviation, loss)),
+    )
 
 
 BASES = {
