@@ -1,16 +1,18 @@
-"""`python -m benchmarks.cde`: what the evaluations of a neural CDE are spent on, and what helps.
+"""`python -m benchmarks.cde SEED...`: what a neural CDE spends evaluations on, and what helps.
 
 The example of diffrax's documentation, spirals of 100 irregular times, with a small model, without
 and with noise. Each row is a way to solve the equation, with the smallest number of evaluations
 over many tolerances whose true error, the root mean square at the end, is below a bound. The
 reference is a tight solve that knows the knots, with the control of the row. So rows with another
 control solve another equation; the second table has their accuracy after training, and that with
-the penalty R_2. Takes about five minutes on one core, and needs SciPy.
+the penalty R_2. Numbers are means over seeds with standard deviations, and geometric means of
+errors. A dash: not on all seeds. A seed takes about five minutes on one core. Needs SciPy.
 """
 
 import functools
 import itertools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import diffrax as dfx
@@ -30,6 +32,7 @@ TOLERANCES = 10.0 ** -np.arange(1.0, 6.25, 0.5)
 EXAMPLE = 1e-3  # the tolerance of the example
 BOUNDS = 1e-1, 1e-2, 1e-3
 NUM_PIECES, WINDOW = 12, 5
+NOISES = 0.0, 0.1
 NUM_TRAIN, NUM_TEST, BATCH, NUM_STEPS = 256, 16, 16, 200
 
 
@@ -214,24 +217,58 @@ def rows_of(model, way: int, times, values) -> np.ndarray:
     return np.array(rows)
 
 
-def cheapest(rows: np.ndarray, bound: float) -> str:
-    """The smallest number of evaluations with an error below a bound."""
-    good = rows[rows[:, 1] <= bound, 0]
-    return f"{good.min():.0f}" if len(good) else "-"
+def cheapest(rows: np.ndarray, bound: float) -> float:
+    """The smallest number of evaluations with an error below a bound; infinite if there is none."""
+    return float(np.min(rows[rows[:, 1] <= bound, 0], initial=np.inf))
+
+
+class Found(NamedTuple):
+    """What a way to solve takes with one seed, at the tolerance of the example and over all."""
+
+    nfe: float
+    error: float
+    rejected: float
+    least: tuple[float, ...]
+
+
+def found_by(model, way: int, times, values) -> Found:
+    rows = rows_of(model, way, times, values)
+    own = 0 if len(rows) == 1 else int(np.argmin(np.abs(TOLERANCES - EXAMPLE)))
+    nfe, error, rejected = map(float, rows[own])
+    return Found(nfe, error, rejected, tuple(cheapest(rows, bound) for bound in BOUNDS))
+
+
+# --- over seeds
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean and the standard deviation; a dash unless all are finite."""
+    if not np.all(np.isfinite(values)):
+        return "-"
+    around = f" ± {np.std(values, ddof=1):.0f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.0f}{around}"
+
+
+def cells(found: Sequence[Found]) -> str:
+    """Evaluations and errors at the tolerance of the example, and the fewest for each bound."""
+    error = np.exp(np.mean(np.log([x.error for x in found])))
+    rejected = np.mean([x.rejected for x in found])
+    least = [spread(x) for x in zip(*(x.least for x in found), strict=True)]
+    return f"{spread([x.nfe for x in found])}, {error:.1e}, {rejected:.0%} | {' | '.join(least)}"
 
 
 # --- training
 
 
-def train(control, knots, noise, share) -> tuple[Any, float]:
+def train(control, knots, noise, share, seed) -> tuple[Any, float]:
     """A model that is trained for a short time, and its accuracy on new series.
 
     The weight of the penalty is such that it begins as `share`, next to a loss of about 0.7.
     """
     way = Way("training", control, knots)
-    series = spirals(NUM_TRAIN, seed=1, noise=noise)
+    series = spirals(NUM_TRAIN, seed=10 * seed + 1, noise=noise)
     controls = control(jnp.asarray(series.times, float), jnp.asarray(series.values, float))
-    model = new_model()
+    model = new_model(seed)
     optimizer = optax.adam(1e-2)
     opt_state = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
     regularizer = tn.TotalDerivative(2) if share else None
@@ -243,7 +280,7 @@ def train(control, knots, noise, share) -> tuple[Any, float]:
         return model.head(solution.ys[:, -1]), penalty
 
     evaluate = eqx.filter_jit(logits)
-    _, first = evaluate(model, controls, jr.split(jr.key(5), NUM_TRAIN))
+    _, first = evaluate(model, controls, jr.split(jr.key(10 * seed + 5), NUM_TRAIN))
     weight = share / first if share else 0.0
 
     @eqx.filter_jit
@@ -260,18 +297,19 @@ def train(control, knots, noise, share) -> tuple[Any, float]:
         updates, new_state = optimizer.update(eqx.filter_grad(loss)(model), opt_state)
         return eqx.apply_updates(model, updates), new_state
 
-    for key in jr.split(jr.key(2), NUM_STEPS):
+    for key in jr.split(jr.key(10 * seed + 2), NUM_STEPS):
         model, opt_state = step(model, opt_state, key)
-    series = spirals(NUM_TRAIN, seed=3, noise=noise)
+    series = spirals(NUM_TRAIN, seed=10 * seed + 3, noise=noise)
     controls = control(jnp.asarray(series.times, float), jnp.asarray(series.values, float))
-    scores, _ = evaluate(model, controls, jr.split(jr.key(4), NUM_TRAIN))
+    scores, _ = evaluate(model, controls, jr.split(jr.key(10 * seed + 4), NUM_TRAIN))
     return model, float(np.mean(np.argmax(scores, axis=-1) == series.labels))
 
 
-def new_model():
-    return tn.models.NeuralCDE(3, 8, 32, 2, key=jr.key(0))
+def new_model(seed: int):
+    return tn.models.NeuralCDE(3, 8, 32, 2, key=jr.key(10 * seed))
 
 
+# Controls and knots, and the share of the penalty, in training.
 TRAINED = [
     (0, "step_ts", 0.0),
     (0, "step_ts", 0.1),
@@ -280,46 +318,62 @@ TRAINED = [
     (10, None, 0.1),
     (10, None, 1.0),
 ]
+KINDS = "new", "trained"
+# Each trained model, and the ways in which it is solved.
+RECIPES = [(n, share, way) for n, _, share in TRAINED for way in ((n, 2) if n == 0 else (n,))]
 
 
-def main() -> None:
+class Measured(NamedTuple):
+    """All of one seed: by kind of model and way; by recipe; and accuracies by recipe."""
+
+    ways: dict[tuple[str, int], Found]
+    recipes: dict[tuple[int, float, int], Found]
+    accuracies: dict[tuple[int, float, int], float]
+
+
+def measure(seed: int, noise: float) -> Measured:
+    """Train the models of a seed, and solve new series in all ways."""
+    series = spirals(NUM_TEST, seed=10 * seed, noise=noise)
+    times, values = jnp.asarray(series.times, float), jnp.asarray(series.values, float)
+    trained = {
+        (number, share): train(WAYS[number].control, knots, noise, share, seed)
+        for number, knots, share in TRAINED
+    }
+    models = dict(zip(KINDS, (new_model(seed), trained[0, 0.0][0]), strict=True))
+    return Measured(
+        {
+            (kind, way): found_by(model, way, times, values)
+            for kind, model in models.items()
+            for way in range(len(WAYS))
+        },
+        {x: found_by(trained[x[:2]][0], x[2], times, values) for x in RECIPES},
+        {x: trained[x[:2]][1] for x in RECIPES},
+    )
+
+
+def main(seeds: Sequence[int]) -> None:
     """Print both tables for series without and with noise."""
-    for noise in (0.0, 0.1):
-        series = spirals(NUM_TEST, seed=0, noise=noise)
-        times, values = jnp.asarray(series.times, float), jnp.asarray(series.values, float)
-        trained = {}
-        for number, knots, share in TRAINED:
-            trained[number, share] = train(WAYS[number].control, knots, noise, share)
-        print(f"\n#### Noise {noise}\n")
+    for noise in NOISES:
+        each = [measure(seed, noise) for seed in seeds]
         head = " | ".join(f"for {bound:g}" for bound in BOUNDS)
-        print(f"| model | way | at 1e-3: evaluations, error, rejected | {head} | products |")
+        print(f"\n### Noise {noise}\n")
+        own = "at 1e-3: evaluations, error, rejected"
+        print(f"| model | way | {own} | {head} | products |")
         print("|---" * (4 + len(BOUNDS)) + "|")
-        for name, model in (("new", new_model()), ("trained", trained[0, 0.0][0])):
-            for number, way in enumerate(WAYS):
-                rows = rows_of(model, number, times, values)
-                own = 0 if len(rows) == 1 else int(np.argmin(np.abs(TOLERANCES - EXAMPLE)))
-                nfe, error, share = rows[own]
-                costs = " | ".join(cheapest(rows, bound) for bound in BOUNDS)
-                print(
-                    f"| {name} | {way.title} | {nfe:.0f}, {error:.1e}, {share:.0%} | {costs} "
-                    f"| x {way.products} |",
-                    flush=True,
-                )
-        print(f"\n| trained with | R_2 at first | accuracy | at 1e-3 | {head} |")
+        for kind, number in each[0].ways:
+            way, found = WAYS[number], [x.ways[kind, number] for x in each]
+            print(f"| {kind} | {way.title} | {cells(found)} | x {way.products} |")
+        print(f"\n| trained with | R_2 at first | accuracy | {own} | {head} |")
         print("|---" * (4 + len(BOUNDS)) + "|")
-        for (number, share), (model, accuracy) in trained.items():
-            ways = [number, 2] if number == 0 else [number]
-            for each in ways:
-                rows = rows_of(model, each, times, values)
-                own = int(np.argmin(np.abs(TOLERANCES - EXAMPLE)))
-                costs = " | ".join(cheapest(rows, bound) for bound in BOUNDS)
-                print(
-                    f"| {WAYS[each].title} | {share:g} | {accuracy:.1%} "
-                    f"| {rows[own, 0]:.0f}, {rows[own, 1]:.1e} | {costs} |",
-                    flush=True,
-                )
+        for recipe in RECIPES:
+            right = np.mean([x.accuracies[recipe] for x in each])
+            found = cells([x.recipes[recipe] for x in each])
+            title = WAYS[recipe[2]].title
+            if recipe[2] != recipe[0]:
+                title = f"the same, {title.partition(', ')[2]}"
+            print(f"| {title} | {recipe[1]:g} | {right:.1%} | {found} |", flush=True)
 
 
 if __name__ == "__main__":
     with jax.enable_x64(True):
-        main()
+        main(list(map(int, sys.argv[1:])) or [0])
