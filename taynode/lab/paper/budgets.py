@@ -12,6 +12,7 @@ from .budget_claims import (
     as_good_claim,
     Budgeted,
     kept_claim,
+    NAMES,
     price_claims,
     training_claim,
 )
@@ -26,7 +27,6 @@ from .tables import AbstractTable, COLUMNS
 SHARES = (0.75, 0.5)
 PRICES = (0.001, 0.003, 0.01)
 GIVEN = "unregularized"
-NAMES = {"r2": "R_2", "r3": "R_3", "nfe": "expected NFE"}
 # A price that begins before anything was learned may keep the model from learning.
 WARMUP = ("warmup", 0.3)
 

@@ -46,10 +46,6 @@ class Compared(NamedTuple):
         known = {each["model"] for each in self.numbers["rows"] if each[name]}
         return column(self.numbers, row, self.steps, name) if row in known else {}
 
-    def front(self, method: str) -> list[str]:
-        """The rows of a method, and of unregularized models."""
-        return [GIVEN, *self.rows[method]]
-
     def end(self, method: str) -> str:
         """The row that stands for a method: as `end_of`, of the rows that have runs."""
         rows = self.rows[method]
@@ -75,14 +71,18 @@ class Compared(NamedTuple):
         """The loss of each seed at a share of the evaluations, of seeds that have a run there."""
         if method in self.others:
             return {}
+        runs = {
+            row: (self.column(row, "NFE"), self.column(row, "loss"))
+            for row in (GIVEN, *self.rows[method])
+        }
         found = {}
         for seed in self.seeds:
-            given, *points = (
-                (nfe[seed], self.column(row, "loss")[seed])
-                for row in self.front(method)
-                if seed in (nfe := self.column(row, "NFE"))
-            )
-            if (loss := _at(share * self.need, given, points)) is not None:
+            ends = {
+                row: (nfe[seed], loss[seed]) for row, (nfe, loss) in runs.items() if seed in nfe
+            }
+            # Evaluations are unknown if a sample was not solved.
+            given = [ends.pop(GIVEN)] if GIVEN in ends else []
+            if (loss := _at(share * self.need, given, list(ends.values()))) is not None:
                 found[seed] = loss
         return found
 
@@ -90,7 +90,7 @@ class Compared(NamedTuple):
 Point: TypeAlias = tuple[float, float]
 
 
-def _at(count: float, given: Point, points: Sequence[Point]) -> float | None:
+def _at(count: float, given: Sequence[Point], points: Sequence[Point]) -> float | None:
     """The loss that the run with the nearest evaluations would have with `count` of them.
 
     What it misses by is made up for by the slope to the next point, in units of steps: fronts are
@@ -101,7 +101,7 @@ def _at(count: float, given: Point, points: Sequence[Point]) -> float | None:
     nfe, loss = min(points, key=lambda point: abs(point[0] - count))
     if abs(nfe / count - 1) > NEAR:
         return None
-    far = [point for point in (given, *points) if abs(point[0] / nfe - 1) > APART]
+    far = [point for point in (*given, *points) if abs(point[0] / nfe - 1) > APART]
     # On the other side of the budget, if there is one.
     between = [point for point in far if (point[0] - count) * (nfe - count) <= 0]
     if not (between or far):
@@ -168,7 +168,7 @@ def fooled_claims(found: Compared) -> list[Claim]:
                 f"true error {in_range(errors) if errors else '-'} tolerances; over that of "
                 f"unregularized models {told(grown)}; evaluations {told(saved)} ({row})",
                 ratio("true error with over without", grown["Dopri5"], at_most=FOOLED),
-                # Without a number, nothing was measured.
+                # The error of a solve that fails is infinite.
                 reached("a true error", [x < math.inf for x in every]),
                 rule=f"at most {FOOLED:g} times the true error of unregularized models, with the "
                 "solver of training, which no seed fails with",
@@ -205,11 +205,17 @@ def published_claim(found: Compared) -> Claim:
     words = {"NFE": "the evaluations", "loss": "the loss", "seconds": "the training time"}
     listed = ", ".join(f"{spread(x) if x else '-'} of {words[name]}" for name, x in each.items())
     rows = " or ".join(dict.fromkeys(filter(None, chosen.values()))) or "-"
+    done = [seed in found.column(row, "NFE") for seed, row in chosen.items()]
+    if not all(done):
+        listed += (
+            f"; {done.count(False)} of {len(done)} seeds without a run that solves all samples"
+        )
     return judged(
         "A quarter of the evaluations at 5 % more loss, in 0.6 of the training time",
         "",
         f"closest, by the other seeds: {rows}: {listed}",
         *(ratio(words[name], x, at_most=LIMITS[name]) for name, x in each.items()),
+        reached("a run of the row", done),
         rule="at most 0.25, 1.05 and 0.6 times those of unregularized models",
         is_ours=True,
     )
@@ -217,19 +223,19 @@ def published_claim(found: Compared) -> Claim:
 
 def _closest(found: Compared, seeds: Sequence[int]) -> str:
     """The row that is closest to all limits on some seeds, in the worst of them."""
-    given = {name: found.column(GIVEN, name) for name in LIMITS}
-    misses = {}
-    for row in (row for rows in found.rows.values() for row in rows):
-        worst = []
-        for name, limit in LIMITS.items():
-            values = found.column(row, name)
-            if all(seed in values and seed in given[name] for seed in seeds):
-                worst.append(mean(values[x] / given[name][x] for x in seeds) / limit)
-            elif name != "seconds":
-                # Times of busy machines are unknown; without the others, nothing can be said.
-                break
-        else:
-            misses[row] = max(worst)
+    rows = [row for rows in found.rows.values() for row in rows]
+    # Times of busy machines are unknown. Rows are compared by what is known of all of them.
+    timed = all(set(seeds) <= found.column(row, "seconds").keys() for row in (GIVEN, *rows))
+    limits = {name: limit for name, limit in LIMITS.items() if timed or name != "seconds"}
+    columns = {row: {name: found.column(row, name) for name in limits} for row in (GIVEN, *rows)}
+    misses = {
+        row: max(
+            mean(columns[row][name][seed] / columns[GIVEN][name][seed] for seed in seeds) / limit
+            for name, limit in limits.items()
+        )
+        for row in rows
+        if all(set(seeds) <= columns[x][name].keys() for x in (GIVEN, row) for name in limits)
+    }
     return min(misses, key=lambda row: misses[row], default="")
 
 

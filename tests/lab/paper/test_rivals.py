@@ -190,3 +190,20 @@ def test_the_method_closest_to_what_nobody_published_is_told():
     row = f"stiffness of steps (SRNODE), budget {LOW:g}"
     assert f"closest, by the other seeds: {row}" in claim.measured
     assert claim.verdict == "holds"
+
+
+def test_a_rival_is_not_taken_for_the_unregularized_run():
+    """That run has no count if a sample was not solved. Then the claims failed, or the first run
+    of the method took its place."""
+    rows = {
+        f"R_2, budget {share:g}": (share * 100.0, loss_at(share * 100.0)) for share in (0.75, 0.5)
+    }
+    study = find_study("rivals-digits")
+    jobs = dict(zip(study.rivals, study.jobs("laptop", [0]), strict=True))
+    results = [result_with(jobs[row], *point) for row, point in (UNREGULARIZED | rows).items()]
+    results[0]["row"]["test_num_failed"] = 1
+    methods = {name: tuple(rows) for name, rows in study.methods.items()}
+    found = Compared(study.numbers(results, "laptop"), None, 100.0, methods, OTHERS)
+    assert found.column("unregularized", "NFE") == {}
+    assert found.losses_at("R_2", 0.75) == {0: pytest.approx(loss_at(75.0))}
+    assert study.claims(study.numbers(results, "laptop"))
