@@ -39,6 +39,7 @@ LossFn: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[RealScalar, S
 
 # The controller sees evaluations in units of the budget. So one program serves all budgets.
 CONTROLLER = Budget(nfe=1.0)
+WANTED = "`loss_fn` must return a loss and the solution of `tn.diffeqsolve(..., regularizer=...)`"
 
 
 @runtime_checkable
@@ -161,13 +162,12 @@ def _measure(
 ) -> BatchNumbers:
     found = loss_fn(model, batch, key)
     if not isinstance(found, tuple) or len(found) != 2:
-        raise TypeError(
-            "`loss_fn` must return a pair of a loss and the solution of "
-            f"`tn.diffeqsolve(..., regularizer=...)`, got `{type(found).__name__}`."
-        )
+        raise TypeError(f"{WANTED}, as a pair, got `{type(found).__name__}`.")
     loss, solutions = found
     is_leaf = lambda x: x is None or _is_solved(x)
     parts = [_of_solution(x, needs_penalty) for x in jtu.tree_leaves(solutions, is_leaf=is_leaf)]
+    if not parts:
+        raise ValueError(f"{WANTED}, or a pytree of solutions, got none.")
     # The evaluations of several solves are those of a sample that passes through all of them.
     penalty, nfe, okay = (functools.reduce(operator.add, x) for x in zip(*parts, strict=True))
     return BatchNumbers(loss, penalty, nfe, okay == len(parts))
@@ -184,10 +184,7 @@ def _of_solution(
     stats: dict[str, Any] = solution.stats if _is_solved(solution) else {}
     if "nfe" not in stats or (needs_penalty and "penalty" not in stats):
         what = f"one with the statistics {list(stats)}" if stats else repr(solution)[:80]
-        raise ValueError(
-            "`loss_fn` must return a loss and the solution of "
-            f"`tn.diffeqsolve(..., regularizer=...)`, or a pytree of solutions, got {what}."
-        )
+        raise ValueError(f"{WANTED}, or a pytree of solutions, got {what}.")
     penalties = [jnp.mean(x) for x in jtu.tree_leaves(stats.get("penalty"))]
     penalty = sum(penalties[1:], penalties[0]) if penalties else jnp.array(jnp.nan)
     nfe = jnp.mean(jnp.asarray(stats["nfe"], CONTROLLER.init().nfe.dtype))

@@ -38,8 +38,9 @@ class Budget(AbstractControlled):
 
     The weight is 0 until the evaluations first reach the budget, and 0 again if the model needs
     fewer without it. A budget that cannot be reached leaves the weight where the evaluations last
-    fell, or within three decades of its first value if they never did; `status` says so. No solve
-    takes fewer than two or three steps, so a budget must be above what an untrained model needs.
+    fell, or within three decades of its first value if they never did; `status` says so. With
+    `dt0=None` a solve takes at least about three steps, so a budget well below what an untrained
+    model needs is rarely reached.
 
     The weight scales with the loss, and a constant in the loss changes nothing. The number of
     training steps need not be known.

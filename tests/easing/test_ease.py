@@ -301,10 +301,12 @@ def test_wrong_arguments():
     with pytest.raises(ValueError, match=r"solution of `tn.diffeqsolve\(..., regularizer=...\)`"):
         tn.ease(MODEL, unregularized, batches, VALID, OPTIMIZER, steps=1, key=KEY)
 
-    with pytest.raises(TypeError, match="a pair of a loss and the solution"):
+    with pytest.raises(TypeError, match="as a pair, got"):
         tn.ease(MODEL, lambda *_: jnp.zeros(()), batches, VALID, OPTIMIZER, steps=1, key=KEY)
     with pytest.raises(ValueError, match="or a pytree of solutions, got None"):
         tn.ease(MODEL, lambda *_: (1.0, None), batches, VALID, OPTIMIZER, steps=1, key=KEY)
+    with pytest.raises(ValueError, match="or a pytree of solutions, got none"):
+        tn.ease(MODEL, lambda *_: (1.0, []), batches, VALID, OPTIMIZER, steps=1, key=KEY)
 
 
 def test_bug_a_model_with_two_solves_could_not_be_eased():

@@ -132,7 +132,7 @@ def _measure(directory: Path, recipe: str, share: float | None) -> Json:
             row = train(settings, run.task, directory / f"scratch-{share:g}", resume=True).rows()[
                 -1
             ]
-            return {name: row[name] for name in ("test_loss", "test_nfe")}
+            return {name: row[name] for name in ("test_loss", "test_nfe", "test_num_failed")}
         front = ease_run(
             run, dataclasses.replace(config, budget=budget), directory / f"eased-{share:g}"
         )

@@ -26,12 +26,12 @@ def solving_of(directory: Path) -> Json:
 
     - `solvers`: for each solver at the tolerance of evaluations, `nfe`, the share of `rejected`
         steps, and `error`, the root mean square of the true error in units of the tolerance.
-    The state of a flow includes its log-densities, as in training; a latent path is that of the
-    mean, to its end.
-
     - `cheapest`: the solver and tolerance with the fewest evaluations whose true error is at most
         `ACCURACY`, and these evaluations; 0 evaluations if no solver is so accurate. Tolerances are
         tried as in `tn.advise`.
+
+    The state of a flow includes its log-densities, as in training; a latent path is that of the
+    mean, to its end.
     """
     import numpy as np
 

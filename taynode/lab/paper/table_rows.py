@@ -49,17 +49,16 @@ def row_of_measured(name: str, steps: int | None, found: dict[int, Json]) -> Num
     """The row of models that were made of runs, by seed: the numbers of each, or why it failed."""
     done = {seed: values for seed, values in found.items() if FAILED not in values}
     failed = {seed: values[FAILED] for seed, values in found.items() if FAILED in values}
-    nothing = [0.0] * len(done)
     return {
         "model": name,
         "steps": steps,
         "failed": len(failed),
         "failed_seeds": list(failed),
         "seeds": list(done),
-        "seconds": nothing,
+        "seconds": [0.0] * len(done),
         "loss": [values["test_loss"] for values in done.values()],
         "NFE": [values["test_nfe"] for values in done.values()],
-        "unsolved": nothing,
+        "unsolved": [float(values["test_num_failed"]) for values in done.values()],
         "messages": list(failed.values()),
         "busy": [True] * len(done),
         "machines": [""] * len(done),

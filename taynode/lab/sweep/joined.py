@@ -18,8 +18,13 @@ def joined(jobs: Iterable[Job]) -> dict[Job, list[Job]]:
         by_settings.setdefault(job.config, []).append(job)
     found: dict[Job, list[Job]] = {}
     for config, some in by_settings.items():
-        evaluations = dict.fromkeys(each for job in some for each in job.evaluations)
-        measurements = dict.fromkeys(each for job in some for each in job.measurements)
+        if len(some) == 1:
+            found[some[0]] = some
+            continue
+        # In an order that does not depend on that of the jobs, so that a run can be continued.
+        every = {each for job in some for each in job.evaluations}
+        evaluations = sorted(every, key=lambda each: each.name)
+        measurements = sorted({each for job in some for each in job.measurements})
         if len({each.name for each in evaluations}) < len(evaluations):
             # Results are kept by the names of evaluations.
             found |= {job: [job] for job in some}

@@ -79,8 +79,12 @@ def run_jobs(
             num_failed += has_failed(result)
             message = done.error or remark(result)
             notify(RunsDone(count, total, num_known, message, num_failed, executor.usage()))
-            for job in waiting[done.job]:
-                if result is None:
+            served = waiting[done.job]
+            for job in served:
+                if result is None and len(served) > 1:
+                    # What failed may be a measurement that this job does not ask for.
+                    alone.append(job)
+                elif result is None:
                     yield job, None, done.error
                 elif serves(result, done.job, job):
                     yield job, part_for(job, result), done.error

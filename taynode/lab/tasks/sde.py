@@ -34,7 +34,7 @@ Paths: TypeAlias = Float[Array, "num times 2"]
 
 
 class AbstractSDE(AbstractTask):
-    """The loss is the energy score of draws. `load` and `loss` are those of a task."""
+    """A neural SDE in the plane. `load` and `loss` are those of a task."""
 
     def defaults(self, scale: str) -> TrainConfig:
         """Cosine-decayed Adam; SPaRK at a tolerance of 3e-3."""

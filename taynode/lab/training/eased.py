@@ -122,7 +122,8 @@ def tested(run: LoadedRun, evaluator: Evaluator, point: Point) -> Json:
     cast = make_cast(run.config.evaluation)
     count = run.config.final_samples
     report = evaluator.report(cast(point.model), cast(run.data.test), count, split="test")
-    return {f"test_{name}": report[name] for name in ("loss", "error", "nfe") if name in report}
+    names = "loss", "error", "nfe", "num_failed"
+    return {f"test_{name}": report[name] for name in names if name in report}
 
 
 def _finite(value: object) -> object:

@@ -19,15 +19,25 @@ SAMPLES = {
 }
 MEASURED = {
     flow_recipes.RECIPES: {
-        flow_recipes.TRAINED_ON: {"test_loss": 0.5, "test_nfe": 50.0, SAMPLING: SAMPLES},
-        flow_recipes.REFLOW: {"test_loss": 0.5, "test_nfe": 40.0, SAMPLING: SAMPLES},
+        flow_recipes.TRAINED_ON: {
+            "test_loss": 0.5,
+            "test_nfe": 50.0,
+            "test_num_failed": 0,
+            SAMPLING: SAMPLES,
+        },
+        flow_recipes.REFLOW: {
+            "test_loss": 0.5,
+            "test_nfe": 40.0,
+            "test_num_failed": 0,
+            SAMPLING: SAMPLES,
+        },
         flow_recipes.EASED: {"failed": "Step 3 failed"},
     },
-    TRAINED_ON: {"test_loss": 0.5, "test_nfe": 50.0},
-    EASED.format(0.75): {"test_loss": 0.5, "test_nfe": 38.0},
+    TRAINED_ON: {"test_loss": 0.5, "test_nfe": 50.0, "test_num_failed": 0},
+    EASED.format(0.75): {"test_loss": 0.5, "test_nfe": 38.0, "test_num_failed": 0},
     EASED.format(0.5): {"failed": "Step 3 failed"},
-    SCRATCH.format(0.75): {"test_loss": 0.6, "test_nfe": 39.0},
-    SCRATCH.format(0.5): {"test_loss": 0.7, "test_nfe": 26.0},
+    SCRATCH.format(0.75): {"test_loss": 0.6, "test_nfe": 39.0, "test_num_failed": 0},
+    SCRATCH.format(0.5): {"test_loss": 0.7, "test_nfe": 26.0, "test_num_failed": 0},
     TOY_PATHS: {
         "times": [0.0, 0.5, 1.0],
         "states": [[0.0, 0.2, 1.0], [1.0, 1.5, 1.7]],

@@ -14,7 +14,11 @@ def claims_of(*, left=0.5, paid=1.0, failed=()):
     for job in study.jobs("laptop", [0, 1, 2]):
         seed = job.config.seed
         need, loss = 50.0 + 20 * seed, 0.4 + 0.01 * seed
-        made = lambda nfe, times, loss=loss: {"test_loss": times * loss, "test_nfe": nfe}
+        made = lambda nfe, times, loss=loss: {
+            "test_loss": times * loss,
+            "test_nfe": nfe,
+            "test_num_failed": 0,
+        }
         eased = {share: made(share * need, paid) for share in (0.75, 0.5)}
         eased[0.5] = made(left * need, paid)
         result = result_of(job)

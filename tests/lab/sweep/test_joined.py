@@ -29,7 +29,10 @@ def result_with(job, state="finished", **more):
 
 
 class Pretends(AbstractExecutor):
-    """Makes up results of the jobs that it is asked for. Measurements named "fails" fail."""
+    """Makes up results of the jobs that it is asked for.
+
+    Measurements named "fails" fail, and with one named "crashes" the process ends.
+    """
 
     def __init__(self, root):
         self.root, self.asked = root, []
@@ -38,6 +41,9 @@ class Pretends(AbstractExecutor):
         del root
         for job in jobs:
             self.asked.append(job)
+            if "crashes" in job.measurements:
+                yield Done(job, error="ValueError: crash")
+                continue
             failed = {"state": "failed", "parameters": {}} if "fails" in job.measurements else {}
             Table(self.root).append(result_with(job, **failed))
             yield Done(job)
@@ -63,7 +69,7 @@ def run(tmp_path, monkeypatch):
 def test_one_run_serves_all(run):
     jobs = job(), job([TIGHT], ["paths"]), job([LOOSE, TIGHT]), job(seed=1)
     found, asked = run(*jobs)
-    assert asked == [job([TIGHT, LOOSE], ["paths"]), job(seed=1)]
+    assert asked == [job([LOOSE, TIGHT], ["paths"]), job(seed=1)]
     assert found.keys() == set(jobs)
     for each, its in found.items():
         # Nobody sees more than was asked for.
@@ -92,10 +98,25 @@ def test_evaluations_of_one_name_are_kept_apart():
 def test_a_failed_measurement_fails_only_those_that_asked_for_it(run):
     plain, fails = job([TIGHT]), job([LOOSE], ["fails"])
     found, asked = run(plain, fails)
-    assert asked == [job([TIGHT, LOOSE], ["fails"]), plain, fails]
+    assert asked == [job([LOOSE, TIGHT], ["fails"]), plain, fails]
     states = {each: its["state"] for each, its in found.items()}
     assert states == {plain: "finished", fails: "failed"}
     assert run(plain, fails)[1] == []
+
+
+def test_a_process_that_crashes_takes_only_those_that_asked_for_it(run):
+    """It took all that shared the run, again and again."""
+    plain, crashes = job([TIGHT]), job([LOOSE], ["crashes"])
+    found, asked = run(plain, crashes)
+    assert asked == [job([LOOSE, TIGHT], ["crashes"]), plain, crashes]
+    assert found[plain]["state"] == "finished"
+    assert found[crashes] is None
+
+
+def test_the_run_that_is_shared_does_not_depend_on_the_order_of_jobs():
+    """A run that was killed was not continued when studies were named in another order."""
+    some = job([TIGHT], ["b"]), job([LOOSE], ["a"])
+    assert joined(some).keys() == joined(some[::-1]).keys() == {job([LOOSE, TIGHT], ["a", "b"])}
 
 
 def test_a_failure_in_training_is_that_of_all(tmp_path, run):
