@@ -46,6 +46,16 @@ def test_budget_trains(capsys):
 
 
 @pytest.mark.slow
+def test_a_latent_ode_trains_to_a_budget(capsys):
+    with jax.numpy_dtype_promotion("standard"):
+        load("latent_ode").main(num_steps=12, budgets=(1000,))
+    plain, budgeted = capsys.readouterr().out.splitlines()
+    # A budget above the need changes nothing.
+    assert plain.partition(":")[2] == budgeted.partition(":")[2]
+    assert "budget 1000" in budgeted
+
+
+@pytest.mark.slow
 def test_ease_makes_points(capsys):
     with jax.numpy_dtype_promotion("standard"):
         front = load("ease").main(num_steps=4, nfe=15)

@@ -38,6 +38,12 @@ SMOOTHING = 0.5
 PATIENCE = 3 * math.log(10)
 # A weight that was held is released if the evaluations rise by this factor.
 RELEASE = 1.1
+# A weight three decades above the first one must not undo more than this share of what training has
+# gained in loss, and less of it once the evaluations did not respond. If it does, it stays a decade
+# below the last one that did not.
+UNDONE, UNDONE_IN_VAIN, RETREAT = 0.5, 0.1, math.log(10)
+# The loss has fallen if the difference is larger than its spread by this factor.
+LEARNED = 2.0
 
 
 class ControlState(NamedTuple):
@@ -59,7 +65,11 @@ class ControlState(NamedTuple):
     - `waited`: adjustments since the evaluations last fell.
     - `num_holds`: how often the weight was held since the evaluations last fell.
     - `has_responded`: whether they ever fell.
-    - `is_held`: whether the weight is held because the evaluations do not respond.
+    - `is_held`, `was_held`: whether the weight is held because the evaluations do not respond, and
+        whether it ever was.
+    - `first_loss`, `least_loss`: the means of the first window and of the best one.
+    - `kept_at`: the logarithm of the last weight that did not undo what training had gained.
+    - `ceiling`: the largest logarithm of the weight.
     """
 
     window: Window
@@ -80,6 +90,11 @@ class ControlState(NamedTuple):
     num_holds: Int[Array, ""]
     has_responded: Bool[Array, ""]
     is_held: Bool[Array, ""]
+    was_held: Bool[Array, ""]
+    first_loss: Float[Array, ""]
+    least_loss: Float[Array, ""]
+    kept_at: Float[Array, ""]
+    ceiling: Float[Array, ""]
 
 
 if TYPE_CHECKING:
@@ -94,7 +109,8 @@ class AbstractControlled(AbstractWeight[ControlState]):
 
     The weight is 0 until the error is first positive, and 0 again where a much smaller weight would
     do. If the evaluations do not fall while the weight rises by three decades, the weight goes back
-    to where they last fell and is held there.
+    to where they last fell and is held there. Later it tries once more, and twice as far. A weight
+    that is so large that it undoes what training has gained in loss goes back for good.
     """
 
     @abc.abstractmethod
@@ -124,6 +140,11 @@ class AbstractControlled(AbstractWeight[ControlState]):
             num_holds=jnp.array(0, int),
             has_responded=flag(),
             is_held=flag(),
+            was_held=flag(),
+            first_loss=number(math.nan),
+            least_loss=number(math.inf),
+            kept_at=number(-math.inf),
+            ceiling=number(math.inf),
         )
 
     def __call__(self, state: Known) -> Float[Array, ""]:
@@ -183,6 +204,7 @@ def _adjust(state: ControlState, error: Float[Array, ""]) -> ControlState:
     again = jnp.where(state.was_active, first - RANGE_BELOW / 2, first)
     log_weight = jnp.where(begins, again, state.log_weight + change)
     is_active = (state.is_active | begins) & (log_weight > first - RANGE_BELOW)
+    state = _with_ceiling(state, error, first)
     state = state._replace(
         window=state.window.next(),
         log_first=jnp.where(begins, first, state.log_first),
@@ -193,7 +215,33 @@ def _adjust(state: ControlState, error: Float[Array, ""]) -> ControlState:
         gain=jnp.where(begins, jnp.ones_like(gain), gain),
         nfe=jnp.where(state.window.nfe.count > 0, state.window.nfe.value, state.nfe),
     )
-    return _with_patience(state, log_weight, begins)
+    state = _with_patience(state, log_weight, begins)
+    return state._replace(log_weight=jnp.minimum(state.log_weight, state.ceiling))
+
+
+def _with_ceiling(
+    state: ControlState, error: Float[Array, ""], first: Float[Array, ""]
+) -> ControlState:
+    """Lower the ceiling if a large weight undoes what training has gained in loss."""
+    is_known = state.window.loss.count > 0
+    loss = state.window.loss.value
+    first_loss = jnp.where(jnp.isnan(state.first_loss) & is_known, loss, state.first_loss)
+    least_loss = jnp.where(is_known, jnp.minimum(state.least_loss, loss), state.least_loss)
+    gained = first_loss - least_loss
+    # NaN and infinity, if there is no loss, are no gain.
+    has_learned = gained > LEARNED * state.spread.value
+    share = jnp.where(state.was_held, UNDONE_IN_VAIN, UNDONE)
+    is_undone = is_known & has_learned & (loss > least_loss + share * gained)
+    is_large = state.is_active & (state.log_weight > first + PATIENCE)
+    is_too_large = is_undone & is_large & (error > 0)
+    kept_at = jnp.where(state.is_active & ~is_undone, state.log_weight, state.kept_at)
+    lower = jnp.minimum(jnp.maximum(kept_at - RETREAT, first), state.ceiling)
+    return state._replace(
+        first_loss=first_loss,
+        least_loss=least_loss,
+        kept_at=kept_at,
+        ceiling=jnp.where(is_too_large, lower, state.ceiling),
+    )
 
 
 def _first(state: ControlState) -> Float[Array, ""]:
@@ -264,6 +312,7 @@ def _with_patience(
     return state._replace(
         log_weight=jnp.where(is_held, jnp.where(is_lost, back, state.log_weight), log_weight),
         is_held=is_held,
+        was_held=state.was_held | is_held,
         least_nfe=least_nfe,
         course=course,
         falling_from=jnp.where(changes & ~is_held, course, falling_from),

@@ -31,6 +31,8 @@ class Plant(eqx.Module):
     - `rise`: share of NEED that is missing at first, and comes in the course of the whole training.
     - `cooling`: whether the learning rate decays along a cosine, so that the lag grows.
     - `every`: steps from measurement to measurement.
+    - `ruin`: the weight in units of `scale` at which the loss is half-way back to that of the
+        beginning.
     """
 
     scale: jax.Array | float = 1.0
@@ -44,6 +46,7 @@ class Plant(eqx.Module):
     rise: jax.Array | float = 0.0
     cooling: jax.Array | bool = False
     every: jax.Array | int = 1
+    ruin: jax.Array | float = jnp.inf
 
     def response(self, weight):
         """How much of NEED - FLOOR is left, from 1 to 0."""
@@ -95,8 +98,9 @@ def _train(weight, plant, num_steps, key, offset, spoil):
         measured = jnp.where(plant.quantum > 0, rounded, measured)
         measured = jnp.where(step_number % plant.every == 0, measured, jnp.nan)
         course = 1 + 3 * jnp.exp(-number / (0.05 * num_steps)) + 0.02 * jr.normal(loss_key)
-        # Simple solutions cost loss.
-        loss = plant.scale * (course + 0.2 * (1 - left))
+        # Simple solutions cost loss, and even simpler ones all that was gained.
+        lost = 3.0 / (1.0 + plant.ruin * plant.scale / jnp.exp(inertia))
+        loss = plant.scale * (course + 0.2 * (1 - left) + lost)
         seen = loss + offset
         if spoil is not None:
             measured, seen = spoil(step_number, measured, seen)

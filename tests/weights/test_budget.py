@@ -1,5 +1,7 @@
 """A budget on plants, and what must not disturb it."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -80,6 +82,16 @@ def test_weight_is_zero_before_the_first_measurement():
     state = BUDGET.init()
     assert BUDGET(state) == 0
     assert BUDGET.status(state).name == "unmeasured"
+    assert "keep what `update` returns" in str(BUDGET.status(state))
+    state = BUDGET.update(state, loss=1.0)
+    assert "pass `nfe=` to `update`" in str(BUDGET.status(state))
+
+
+def test_a_penalty_that_was_not_measured_is_said():
+    state = BUDGET.update(BUDGET.init(), nfe=60.0, loss=1.0)
+    assert "No penalty was measured" in str(BUDGET.status(state))
+    state = BUDGET.update(BUDGET.init(), nfe=60.0, loss=1.0, penalty=2.0)
+    assert "No penalty" not in str(BUDGET.status(state))
 
 
 def test_a_budget_above_need_leaves_the_weight_at_exactly_zero():
@@ -115,6 +127,36 @@ def test_a_regularizer_without_effect_is_said():
     state, (_, weights, _) = train(BUDGET, Plant(exponent=0.0), 3000)
     assert BUDGET.status(state).name == "not responding"
     assert np.median(weights[1500:]) < 1e3 * weights[weights > 0][0]
+
+
+@pytest.mark.parametrize(
+    ("plant", "name"),
+    [
+        # Constant steps; and evaluations that fall a little whenever the model gets simpler.
+        (Plant(exponent=0.0, ruin=1e4), "not responding"),
+        (Plant(exponent=0.02, ruin=1e4), "infeasible"),
+        (Plant(exponent=1.0, ruin=1e4), "infeasible"),
+    ],
+)
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_bug_a_budget_that_cannot_be_reached_does_not_undo_the_training(plant, name, scale):
+    """The weight rose by six to fourteen decades, and the loss to that of an untrained model."""
+    budget = Budget(0.8 * FLOOR)
+    plant = dataclasses.replace(plant, scale=scale)
+    state, (_, _, losses) = train(budget, plant, 9000)
+    # The loss begins at 4, and training takes it to 1 and what simple solutions cost.
+    assert np.max(losses[3000:]) < 2.1 * scale
+    status = budget.status(state)
+    assert status.name == name
+    assert "The weight is held at" in str(status) or "is tried once more" in str(status)
+
+
+def test_the_ceiling_is_far_from_budgets_that_can_be_reached():
+    """Even where the loss is paid for them."""
+    state, (nfe, _, losses) = train(BUDGET, Plant(exponent=0.5, ruin=1.0), 3000)
+    assert nfe[-1] == pytest.approx(BUDGET.nfe, rel=0.1)
+    assert losses[-1] > 2.0
+    assert np.isinf(state.ceiling)
 
 
 def test_a_factor_of_the_loss_is_a_factor_of_the_weight():
@@ -178,8 +220,10 @@ def test_plain_gradient_descent_does_not_diverge():
     loss = lambda x: (x - 2.0) ** 2
 
     def descend(normalizes):
-        def step(carry, _):
+        def step(carry, number):
             x, state = carry
+            # Most of what training gains does not depend on the penalty.
+            rest = 100 * jnp.exp(-number / 50)
 
             def objective(x):
                 scale = budget.normalizer(state) if normalizes else 1.0
@@ -187,10 +231,11 @@ def test_plain_gradient_descent_does_not_diverge():
 
             new = x - 0.1 * jax.grad(objective)(x)
             nfe = 20 + 10 * jnp.abs(x)
-            state = budget.update(state, nfe=nfe, loss=loss(x), penalty=penalty(x))
+            state = budget.update(state, nfe=nfe, loss=rest + loss(x), penalty=penalty(x))
             return (new, state), nfe
 
-        return jax.lax.scan(step, (jnp.array(0.0), budget.init()), None, length=3000)[1][-1]
+        steps = jnp.arange(3000.0)
+        return jax.lax.scan(step, (jnp.array(0.0), budget.init()), steps)[1][-1]
 
     assert descend(True) == pytest.approx(21.0, rel=0.05)
     assert not descend(False) < 22.0
