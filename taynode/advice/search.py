@@ -135,9 +135,9 @@ def _check_field(problem: InitialValues) -> None:
         error.add_note(
             "`vector_field(t, y, args)` fails on the first sample of `y0s`, of shape "
             f"{jtu.tree_map(jnp.shape, sample)}. `y0s` has samples along its first axis, and the "
-            "vector field takes one sample: pass `y0[None]` for a single initial state. For a field "
-            "of a whole batch, pass `lambda t, y, args: field(t, y[None], args)[0]`, and `args=` for "
-            "one that needs them."
+            "vector field takes one sample: pass `y0[None]` for a single initial state. For the "
+            "field of a batch, pass `lambda t, y, args: field(t, y[None], args)[0]`. For one that "
+            "needs `args`, pass them."
         )
         raise
 
