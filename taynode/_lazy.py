@@ -6,6 +6,7 @@ listed once, in the `__init__.pyi` next to an `__init__.py`, where type checkers
 
 import ast
 import importlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
 
     def load(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            # With these, Python adds the name that was meant.
+            found = {"name": name, "obj": sys.modules[package]}
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", **found)
         home = homes[name]
         if home == ".":
             return importlib.import_module(f".{name}", package)

@@ -25,3 +25,11 @@ def test_a_star_imports_public_names_and_nothing_else():
     exec("from taynode import *", found)
     assert set(found) - {"__builtins__"} == set(dir(taynode))
     assert {"diffeqsolve", "Budget"} <= found.keys()
+
+
+def test_a_name_that_is_nearly_right_is_told():
+    with pytest.raises(AttributeError) as error:
+        taynode.TotalDerivativ  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+    # From these, Python says which name was meant.
+    assert (error.value.name, error.value.obj) == ("TotalDerivativ", taynode)
+    assert "TotalDerivative" in dir(taynode)
