@@ -1,6 +1,7 @@
 """Not in the paper: penalties for stochastic differential equations (SDEs)."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -134,8 +135,9 @@ class SdeTable(AbstractTable):
             found["energy distance"] = [x["measured"][ENDS]["energy"] for x in results]
         if self.beside is not None:
             name = self.beside.name
-            known = [x["evaluations"][name] for x in results if name in x["evaluations"]]
-            found[f"loss {name}"] = [x["test_loss"] for x in known]
+            # At `smoke` there is no such evaluation.
+            every = [x["evaluations"].get(name, {}) for x in results]
+            found[f"loss {name}"] = [x.get("test_loss", math.nan) for x in every]
         return found
 
     def config_of(self, defaults: TrainConfig, arm: str, steps: int | None) -> TrainConfig:
