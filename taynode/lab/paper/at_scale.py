@@ -16,7 +16,7 @@ from .selection import chosen_on_other_seeds
 from .statistics import mean, percent_more, spread
 from .study import Claim, judged, Numbers
 from .table_rows import column, count_in
-from .tables import AbstractTable, COLUMNS
+from .tables import AbstractTable, COLUMNS, TRAINING_NFE
 from .verdicts import ratio
 
 
@@ -54,10 +54,11 @@ class AbstractAtScale(AbstractTable):
     goals: ClassVar[Sequence[Goal]]
     grids: ClassVar[Sequence[int | None]] = (None,)
     num_seeds = 2
+    needs = (TRAINING_NFE,)
     columns: ClassVar[dict[str, str]] = {
         **COLUMNS,
         "training loss": "train_loss",
-        "training NFE": "training_nfe",
+        "training NFE": TRAINING_NFE,
     }
     remarks = ("Regularizers are chosen on the other seeds, among all budgets",)
 

@@ -21,7 +21,7 @@ from .r2_sweep import LOOSE, TIGHT
 from .statistics import deviation, mean
 from .study import Claim, Numbers
 from .table3_mnist import MnistTable
-from .tables import AbstractTable, COLUMNS
+from .tables import AbstractTable, COLUMNS, TRAINING_NFE
 
 
 SHARES = (0.75, 0.5)
@@ -95,7 +95,8 @@ class Budgets(AbstractTable):
     """Budgets of 0.75 and 0.5 of the evaluations that unregularized models need, and prices."""
 
     unit = "nats"
-    columns: ClassVar[dict[str, str]] = {**COLUMNS, "training NFE": "training_nfe"}
+    needs = (TRAINING_NFE,)
+    columns: ClassVar[dict[str, str]] = {**COLUMNS, "training NFE": TRAINING_NFE}
 
     def __init__(self, basis: Basis):
         self.basis, self.task, self.num_seeds = basis, basis.task, basis.num_seeds

@@ -26,7 +26,7 @@ from .rival_claims import (
 from .solving import SOLVING, UNTRAINED
 from .statistics import mean, mean_interval
 from .study import Claim, Numbers
-from .tables import AbstractTable, COLUMNS
+from .tables import AbstractTable, COLUMNS, TRAINING_NFE
 
 
 NO_PENALTY = RegularizerConfig()
@@ -129,9 +129,10 @@ class Rivals(AbstractTable):
     """
 
     unit = "nats"
+    needs = (TRAINING_NFE,)
     columns: ClassVar[dict[str, str]] = {
         **{name: COLUMNS[name] for name in ("seconds", "loss", "NFE")},
-        "training NFE": "training_nfe",
+        "training NFE": TRAINING_NFE,
     }
 
     def __init__(self, basis: Basis):

@@ -22,6 +22,8 @@ COLUMNS = {
     "B": "jacobian",
     "K": "kinetic",
 }
+# The evaluations of all training steps, which runs of version 0.1.0 did not count.
+TRAINING_NFE = "training_nfe"
 # Parts of a row that are no columns of the table.
 HIDDEN = ("messages", "seeds", "failed_seeds", "unsolved", "busy", "machines", "remarks", "course")
 Rows: TypeAlias = Sequence[tuple[str, int | None]]
@@ -37,6 +39,7 @@ class AbstractTable(AbstractStudy):
     - `unit`: the unit of the loss.
     - `beside`: a further evaluation of all runs, except at `smoke`.
     - `columns`: the names of the columns, and the names of the same numbers in a result.
+    - `needs`: those of the latter that runs of earlier versions may lack.
     """
 
     task: str
@@ -46,6 +49,7 @@ class AbstractTable(AbstractStudy):
     unit: str
     beside: EvaluationConfig | None = None
     columns: Mapping[str, str] = COLUMNS
+    needs: tuple[str, ...] = ()
 
     def rows_at(self, scale: str) -> Rows:
         """The rows at a scale."""
@@ -82,6 +86,7 @@ class AbstractTable(AbstractStudy):
                 dataclasses.replace(self.config_of(defaults, arm, steps), seed=seed),
                 self.evaluations(scale, steps),
                 self.measurements(self.arms[arm], seed),
+                self.needs,
             )
             for seed in seeds
             for arm, steps in self.rows_at(scale)

@@ -25,11 +25,12 @@ def joined(jobs: Iterable[Job]) -> dict[Job, list[Job]]:
         every = {each for job in some for each in job.evaluations}
         evaluations = sorted(every, key=lambda each: each.name)
         measurements = sorted({each for job in some for each in job.measurements})
+        columns = sorted({each for job in some for each in job.columns})
         if len({each.name for each in evaluations}) < len(evaluations):
             # Results are kept by the names of evaluations.
             found |= {job: [job] for job in some}
         else:
-            found[Job(config, tuple(evaluations), tuple(measurements))] = some
+            found[Job(config, tuple(evaluations), tuple(measurements), tuple(columns))] = some
     return found
 
 
@@ -48,7 +49,9 @@ def serves(result: Json, of: Job, job: Job) -> bool:
         and set(job.evaluations) <= set(of.evaluations)
         and set(job.measurements) <= set(of.measurements)
     )
-    return has_all and (result["state"] == "finished" or "parameters" not in result)
+    if result["state"] == "finished":
+        return has_all and set(job.columns) <= result["row"].keys()
+    return has_all and "parameters" not in result
 
 
 def part_for(job: Job, result: Json) -> Json:

@@ -66,11 +66,13 @@ class Job:
     - `evaluations`: further evaluations.
     - `measurements`: the names of further measurements. The worker has a function for each name;
         see `taynode.lab.sweep.worker`.
+    - `columns`: names in the last row of the run that those of earlier versions may lack.
     """
 
     config: TrainConfig
     evaluations: tuple[EvaluationConfig, ...] = ()
     measurements: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -89,14 +91,15 @@ class Job:
             "config": to_dict(self.config),
             "evaluations": evaluations,
             "measurements": list(self.measurements),
+            "columns": list(self.columns),
         }
 
 
 def job_from_dict(values: Json) -> Job:
     """A job from nested dictionaries."""
     evaluations = [from_dict(EvaluationConfig, values) for values in values["evaluations"]]
-    measurements = tuple(values.get("measurements", ()))
-    return Job(from_dict(TrainConfig, values["config"]), tuple(evaluations), measurements)
+    names = (tuple(values.get(name, ())) for name in ("measurements", "columns"))
+    return Job(from_dict(TrainConfig, values["config"]), tuple(evaluations), *names)
 
 
 def identity_of_read(job: Job) -> str:

@@ -1,5 +1,7 @@
 """Jobs with the same settings share a run."""
 
+import dataclasses
+
 import pytest
 
 from taynode.lab.config import SolveConfig
@@ -22,7 +24,7 @@ def job(evaluations=(), measurements=(), seed=0):
 
 
 def result_with(job, state="finished", **more):
-    made = result(job, state=state, message="", **more)
+    made = result(job, **{"state": state, "message": "", "row": {}} | more)
     made["evaluations"] = {e.name: {"test_nfe": 10.0} for e in job.evaluations}
     made["measured"] = {name: {"of": name} for name in job.measurements}
     return made
@@ -134,6 +136,19 @@ def test_to_forget_a_job_is_to_forget_what_would_serve_it(tmp_path):
     assert known_and_missing(kept, tmp_path)[1] == [kept[0]]
     forget([job()], tmp_path)
     assert Table(tmp_path).results().keys() == {kept[2]}
+
+
+def test_bug_a_run_of_another_version_may_lack_a_column(tmp_path, run):
+    """It served a study that reads the column, which then failed."""
+    old, new = job([TIGHT]), dataclasses.replace(job([TIGHT]), columns=("training_nfe",))
+    Table(tmp_path).append(result_with(old, environment={"taynode": "0.1.0"}))
+    assert run(old)[1] == []
+    assert run(new)[1] == [new]
+    # One of this version serves if it has the column.
+    for row, asked in ({"training_nfe": 3.0}, []), ({}, [new]):
+        forget([old, new], tmp_path)
+        Table(tmp_path).append(result_with(old, row=row))
+        assert run(new)[1] == asked
 
 
 def test_a_run_of_another_version_serves_its_own_job_alone(tmp_path, run):
