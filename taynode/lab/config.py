@@ -63,6 +63,15 @@ def positive(name: str, value: int | float) -> None:
         raise ConfigError(f"`{name}` must be positive, got {value!r}.")
 
 
+def evaluations(name: str, value: int | float) -> None:
+    """Raise a `ConfigError` unless a number can be one of evaluations."""
+    positive(name, value)
+    if value < 1:
+        raise ConfigError(
+            f"`{name}` must be a number of evaluations, not a share of them, got {value!r}."
+        )
+
+
 def _names(names: Iterable[str]) -> str:
     *others, last = (f"`{name}`" for name in names)
     return f"{', '.join(others)} and {last}" if others else last
@@ -207,7 +216,7 @@ class RegularizerConfig:
         if len(given) > 1:
             raise ConfigError(f"Give one of {_names(given)}: each of them decides the weight.")
         if self.budget is not None:
-            positive("budget", self.budget)
+            evaluations("budget", self.budget)
         if self.within is not None:
             allowed_loss(self.within)
             if len(self.reference) < 2:

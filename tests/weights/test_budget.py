@@ -133,7 +133,7 @@ def test_a_regularizer_without_effect_is_said():
     ("plant", "name"),
     [
         # Constant steps; and evaluations that fall a little whenever the model gets simpler.
-        (Plant(exponent=0.0, ruin=1e4), "not responding"),
+        (Plant(exponent=0.0, ruin=10.0), "not responding"),
         (Plant(exponent=0.02, ruin=1e4), "infeasible"),
         (Plant(exponent=1.0, ruin=1e4), "infeasible"),
     ],
@@ -144,8 +144,8 @@ def test_bug_a_budget_that_cannot_be_reached_does_not_undo_the_training(plant, n
     budget = Budget(0.8 * FLOOR)
     plant = dataclasses.replace(plant, scale=scale)
     state, (_, _, losses) = train(budget, plant, 9000)
-    # The loss begins at 4, and training takes it to 1 and what simple solutions cost.
-    assert np.max(losses[3000:]) < 2.1 * scale
+    # The loss begins at 4, and training takes it to 1: at 2.5 half of that is undone.
+    assert np.max(losses[1000:]) < 2.5 * scale
     status = budget.status(state)
     assert status.name == name
     assert "The weight is held at" in str(status) or "is tried once more" in str(status)
@@ -245,6 +245,11 @@ def test_plain_gradient_descent_does_not_diverge():
 def test_a_budget_must_be_positive(nfe):
     with pytest.raises(ValueError, match="`nfe` must be a positive number, got"):
         Budget(nfe)
+
+
+def test_a_budget_is_no_share_of_the_evaluations():
+    with pytest.raises(ValueError, match=r"not a share of them, got 0\.75"):
+        Budget(0.75)
 
 
 # A function made anew in each update was compiled anew in each update.

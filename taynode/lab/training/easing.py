@@ -20,7 +20,14 @@ from ...easing.run import Run
 from ...easing.training import controlled, LossFn, TrainState
 from ...models import generated_pairs
 from ...registry import REGULARIZERS
-from ..config import allowed_loss, AllowedLoss, ConfigError, positive, RegularizerConfig
+from ..config import (
+    allowed_loss,
+    AllowedLoss,
+    ConfigError,
+    evaluations,
+    positive,
+    RegularizerConfig,
+)
 from ..tasks.base import Samples, Unsolved
 from ..tasks.flow_matching import AbstractMatching
 from .batch import outcome_of_batch
@@ -64,7 +71,7 @@ class EaseConfig:
         if self.budget is not None and self.within is not None:
             raise ConfigError("Give one of `budget` and `within`: each of them decides the model.")
         if self.budget is not None:
-            positive("budget", self.budget)
+            evaluations("budget", self.budget)
         _ = self.allowed
         if self.steps is not None:
             positive("steps", self.steps)

@@ -157,6 +157,10 @@ def test_every_setting_is_described():
     [
         (["train", "digit"], "`task` 'digit' is not known: did you mean 'digits'"),
         (["train", TASK, "--scale", "labtop"], "did you mean 'laptop'?"),
+        (
+            ["train", TASK, "--budget", "0.5"],
+            "`budget` must be a number of evaluations, not a share",
+        ),
         (["train", TASK, "--regularizer", "r9", "--weight", "1"], "`regularizer` 'r9'"),
         (["train", TASK, "--solver", "dopri6"], "did you mean 'dopri8' or 'dopri5'?"),
         (["train", TASK, "--set.epochs", "0"], "`epochs` must be positive, got 0"),

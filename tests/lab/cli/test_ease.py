@@ -147,6 +147,7 @@ def test_validation_data_decides_if_there_is_any(run):
     [
         (["--budget", "30", "--within", "1%"], "Give one of `budget` and `within`"),
         (["--budget", "0"], "`budget` must be positive, got 0"),
+        (["--budget", "0.5"], "`budget` must be a number of evaluations, not a share of them"),
         (["--within", "some"], "`within` must be a share of the loss, such as 1%"),
         (["--regularizer", "r33"], "`regularizer` 'r33' is not known: did you mean 'r3'"),
         (["--regularizer", "r2"], "was begun with `regularizer` r3, got r2"),
